@@ -11,7 +11,7 @@ from tests.pipeline.match_tables import expected, random_events, random_wishes
 
 from betimes.cli.app import run
 from betimes.cli.match import show_plan
-from betimes.pipeline.match.plan import MatchSettings, whole_plan
+from betimes.pipeline.match.plan import MatchPlan
 
 
 @pytest.mark.spark
@@ -53,7 +53,7 @@ def test_options_that_cannot_be_are_refused_before_spark_starts(options, problem
 
 
 def test_a_plan_is_printed_for_people_and_programs(capsys):
-    plan = whole_plan(10, 20, 0.1, MatchSettings())
+    plan = MatchPlan(subscriptions=10, events=20, index_mb=0.1, index_mb_max=512)
     show_plan(plan, as_json=True)
     assert json.loads(capsys.readouterr().out)["way"] == "one index for all"
     show_plan(plan, as_json=False)

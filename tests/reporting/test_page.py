@@ -8,8 +8,8 @@ import pytest
 from tests.reporting.browsers import opened_page
 
 from betimes.model.errors import BetimesError
-from betimes.reporting.network_picture import draw_network
 from betimes.reporting.page import ROWS_MAX, PageTable, Section, check_page_place, page_text, write_page
+from betimes.reporting.report_plots import draw_network
 
 NASTY = "<script>alert(1)</script>"
 

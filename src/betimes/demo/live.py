@@ -240,15 +240,11 @@ def subscriber_table(run: LiveRun) -> list[list[object]]:
             each.filter.text,
             f"{each.qos.delay_s_max:g} s",
             each.qos.price,
-            *(share_text(score.on_time, score.wanted) for score in _scores(run, each.id)),
+            *(share_text(got.on_time, got.wanted) for got in (part.scores[each.id] for part in run.outcomes)),
             f"{run.predicted[each.id]:.1%}" if each.id in run.predicted else "-",
         ]
         for each in run.scenario.subscriptions
     ]
-
-
-def _scores(run: LiveRun, subscriber: str) -> list[Score]:
-    return [each.scores[subscriber] for each in run.outcomes]
 
 
 def share_text(part: float, whole: float) -> str:

@@ -4,7 +4,7 @@ Only this module, `address_book` and `matching.index.simd` import numba: its dec
 the typed forms are made here. A kernel is compiled for the types of its first call; callers always pass the
 same array types (contiguous, writeable), so nothing is compiled twice.
 
-Workers of a cluster get the package as a zip (`pipeline/spark/shipping.py`), each application at another
+Workers of a cluster get the package as a zip (`pipeline/spark/session.py`), each application at another
 path. Compiled code is cached in the user's cache under the zip's name, which identifies its content. So a
 machine compiles once for all workers and applications that have the same code.
 """

@@ -1,4 +1,7 @@
-"""The plots of `betimes report`, from numbers that are already aggregated."""
+"""The plots of `betimes report` as SVG text, from numbers that are already aggregated.
+
+INK becomes the page's text colour, for dark and light displays. The same data give the same text.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,92 @@ import numpy as np
 from betimes.kernels.types import Numbers
 from betimes.model.distributions import Histogram, Normal
 from betimes.reporting.figure_plots import OTHERS, OURS
-from betimes.reporting.svg import INK, draw_svg, draw_svgs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from betimes.model.statistics import LinkStatistics
     from betimes.pipeline.tables.report_facts import DropFacts, TimeLine
+import html
+import io
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
+
+from scipy.optimize import minimize
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH_MIN, WIDTH_MAX = 0.8, 7.0
+NAMES_SHOWN_MAX = 80  # more names would overlap
+SPREAD_OUT_MAX = 300  # more nodes are placed on a circle: distances are not visible, and layout takes long
+BUSY = 0.7  # from this load on, a link has another colour
+INK = "#010203"  # a colour that no picture uses otherwise
+FONT = "DejaVu Sans"  # comes with matplotlib, which measures texts with it; the page uses its own font
+INCHES_ACROSS = 7.6
 BLUE, ORANGE, GREEN = OURS[1], OURS[0], OURS[2]
 GREY = "#8C8C8C"
 COLOURS = (BLUE, ORANGE, GREEN, *OTHERS[1:])
 ROWS_SHOWN = 40  # of subscribers in one picture; the worst served come first
 ROW_INCHES, HEAD_INCHES = 0.24, 0.75
 QUEUES_SHOWN, LINKS_SHOWN, WAYS_SHOWN = 8, 12, 20
+
+
+def draw_svg(inches_high: float, draw: Callable[[Axes], None], about: str) -> str:
+    """Return a picture for a page; `about` is its text for screen readers."""
+    return draw_svgs(inches_high, [draw], about)
+
+
+def draw_svgs(inches_high: float, drawings: list[Callable[[Axes], None]], about: str, across: int = 1) -> str:
+    """Return several pictures as one, `across` of them in a row."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    style: dict[Any, Any] = {
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "axes.edgecolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "font.family": FONT,
+        "font.size": 9,
+        "svg.fonttype": "none",
+        "svg.hashsalt": about,  # ids follow from the content, and no two pictures of a page share one
+        "text.parse_math": False,  # names may hold a $
+    }
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(INCHES_ACROSS, inches_high), layout="constrained")
+        FigureCanvasSVG(figure)
+        figure.patch.set_alpha(0.0)
+        for number, draw in enumerate(drawings):
+            axes = figure.add_subplot(-(-len(drawings) // across), across, number + 1)
+            axes.patch.set_alpha(0.0)
+            axes.spines[["top", "right"]].set_visible(False)
+            draw(axes)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return _for_a_page(text.getvalue(), about)
+
+
+def _for_a_page(text: str, about: str) -> str:
+    """Remove what only a file needs; let the picture scale with the page, and label it."""
+    picture = text[text.index("<svg") :].replace(INK, "currentColor").replace(f"'{FONT}'", "sans-serif")
+    picture = re.sub(r"<metadata>.*?</metadata>", "", picture, flags=re.DOTALL)
+    picture = re.sub(
+        r' id="[a-z0-9A-Z.]+_\d+"', "", picture
+    )  # the same in every picture, and never referenced
+    head, rest = picture.split(">", 1)
+    head = re.sub(r' (width|height)="[\d.]+pt"', "", head)
+    label = html.escape(about)
+    return f'{head} role="img" aria-label="{label}">{rest}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,3 +291,90 @@ def _legend_above(axes: Axes, columns: int = 3) -> None:
     axes.legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=8, labelcolor=INK
     )
+
+
+def draw_network(
+    brokers: Sequence[str],
+    carried: Mapping[tuple[str, str], float],
+    loads: Mapping[tuple[str, str], float],
+    homes: Mapping[str, int],
+) -> str:
+    """Draw brokers with their numbers of subscribers, and links as wide as their traffic, with their load."""
+    places = placed(list(brokers), list(carried))
+    most = max(carried.values(), default=0.0) or 1.0
+
+    def draw(axes: Axes) -> None:
+        for (source, target), count in sorted(carried.items()):
+            (x, y), (to_x, to_y) = places[source], places[target]
+            bend = _bend(x, y, to_x, to_y) if (target, source) in carried else (0.0, 0.0)
+            middle_x, middle_y = (x + to_x) / 2 + bend[0], (y + to_y) / 2 + bend[1]
+            load = loads.get((source, target), 0.0)
+            axes.plot(
+                [x, middle_x, to_x],
+                [y, middle_y, to_y],
+                color=OURS[0] if load >= BUSY else OURS[1],
+                linewidth=WIDTH_MIN + (WIDTH_MAX - WIDTH_MIN) * np.sqrt(count / most),
+                solid_capstyle="round",
+                alpha=0.75,
+                zorder=1,
+            )
+            if len(carried) <= NAMES_SHOWN_MAX // 2:
+                axes.annotate(
+                    f"{load:.0%}", (middle_x, middle_y), fontsize=7, ha="center", va="center", zorder=3
+                )
+        for name, (x, y) in places.items():
+            axes.plot([x], [y], "o", color=OURS[2], markersize=7 + 2 * np.log1p(homes.get(name, 0)), zorder=2)
+            if len(places) <= NAMES_SHOWN_MAX:
+                count = homes.get(name, 0)
+                text = f"{name} ({count})" if count else name
+                axes.annotate(text, (x, y), (0, 9), textcoords="offset points", ha="center", zorder=4)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.margins(0.12)
+        axes.set_axis_off()
+
+    return draw_svg(4.2, draw, "the network: brokers with their subscribers, links by what they carried")
+
+
+def _bend(x: float, y: float, to_x: float, to_y: float) -> tuple[float, float]:
+    """Return the offset of a line's middle, so that both directions of a link are visible."""
+    return 0.05 * (to_y - y), -0.05 * (to_x - x)
+
+
+def placed(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> dict[str, tuple[float, float]]:
+    """Return a position for every name, such that distances are like numbers of hops (Kamada, Kawai 1989)."""
+    count = len(names)
+    angles = 2.0 * np.pi * np.arange(count) / max(count, 1)
+    places = np.column_stack([np.cos(angles), np.sin(angles)])
+    if 2 < count <= SPREAD_OUT_MAX and pairs:
+        places = _spread_out(places, _hops(names, pairs))
+    return {name: (float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)}
+
+
+def _hops(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Numbers:
+    row = {name: number for number, name in enumerate(names)}
+    ends = ([row[one] for one, _ in pairs], [row[other] for _, other in pairs])
+    graph = coo_array((np.ones(len(pairs)), ends), shape=(len(names), len(names))).tocsr()
+    hops = np.asarray(shortest_path(graph, directed=False, unweighted=True))
+    farthest = hops[np.isfinite(hops)].max()
+    hops[~np.isfinite(hops)] = farthest + 1.0  # parts without a link between them are placed apart
+    return hops
+
+
+def _spread_out(start: Numbers, hops: Numbers) -> Numbers:
+    first, second = np.triu_indices(len(start), 1)
+    wanted = hops[first, second]
+    weight = 1.0 / wanted**2
+
+    def stress(flat: Numbers) -> tuple[float, Numbers]:
+        places = flat.reshape(-1, 2)
+        apart = places[first] - places[second]
+        distance = np.maximum(np.hypot(*apart.T), 1e-9)
+        off = distance - wanted
+        pull = (2.0 * weight * off / distance)[:, None] * apart
+        slope = np.zeros_like(places)
+        np.add.at(slope, first, pull)
+        np.add.at(slope, second, -pull)
+        return float((weight * off**2).sum()), slope.ravel()
+
+    found = minimize(stress, (start * hops.max() / 2.0).ravel(), jac=True, method="L-BFGS-B")
+    return np.asarray(found.x.reshape(-1, 2))

@@ -20,8 +20,8 @@ from betimes.pipeline.telemetry.run_facts import RunFacts, read_facts
 from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import predict
 from betimes.reporting import report_plots
-from betimes.reporting.network_picture import draw_network
 from betimes.reporting.page import PageTable, Section
+from betimes.reporting.report_plots import draw_network
 
 FIRST_COME = "They are computed from these tables and assume first come, first served."
 FORETOLD = "The network's twin made them beforehand; they are stored with the tables."

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from betimes.pipeline.spark.class_archive import archive_file
-from betimes.pipeline.spark.java import find_java
+from betimes.pipeline.spark.java import archive_file, find_java
 
 
 @pytest.mark.spark

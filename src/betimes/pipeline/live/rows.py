@@ -246,20 +246,15 @@ def read_state(folder: Path) -> LiveState:
 def live_survey(folder: Path) -> Survey:
     """Return what the kept rows cover."""
     rows: dict[str, int] = {}
-    first_s: dict[str, float] = {}
-    last_s: dict[str, float] = {}
-    every: dict[str, int] = {}
+    found: list[tuple[str, float, float, float | None]] = []
     for kind in KINDS:
         table = pq.read_table(folder / f"{kind}.parquet", columns=["broker", "time_s", "share"])
         rows[kind] = table.num_rows
         sums = table.group_by("broker").aggregate([("time_s", "min"), ("time_s", "max"), ("share", "min")])
         for row in sums.to_pylist():
-            broker = row["broker"]
-            first_s[broker] = min(row["time_s_min"], first_s.get(broker, row["time_s_min"]))
-            last_s[broker] = max(row["time_s_max"], last_s.get(broker, row["time_s_max"]))
-            share = 1.0 if kind in ALWAYS_ALL else row["share_min"]
-            every[broker] = max(round(1.0 / share), every.get(broker, 1))
-    return Survey(rows=rows, first_s=first_s, last_s=last_s, every=every)
+            share = None if kind in ALWAYS_ALL else row["share_min"]
+            found.append((row["broker"], row["time_s_min"], row["time_s_max"], share))
+    return Survey.of(rows, found)
 
 
 def _set_aside(rows: pa.Table, kind: str) -> pa.Table:

@@ -18,7 +18,6 @@ import numpy as np
 from betimes.kernels.types import Integers, Numbers
 from betimes.matching.dz.columns import CODE_LENGTH_MAX, Cells, Division, box_cells, divided, event_codes
 from betimes.matching.dz.spaces import Dimension, Space
-from betimes.matching.index.event_batch import TextColumn
 from betimes.matching.index.lanes import number_readings
 from betimes.pipeline.rows.events import EventColumns
 from betimes.pipeline.rows.subscriptions import SubscriptionColumns
@@ -67,17 +66,11 @@ def event_places(events: EventColumns, attribute: str) -> Numbers:
     size = len(events.batch)
     if attribute != WHOLE_TOPIC:
         numbers = events.batch.numbers.get(attribute)
-        return np.broadcast_to(number_readings(numbers, events.batch.texts.get(attribute)), size).astype(
-            float
-        )
-    return _topic_places(events.topics, size)
-
-
-def _topic_places(topics: TextColumn | None, size: int) -> Numbers:
-    if topics is None:
+        readings = number_readings(numbers, events.batch.texts.get(attribute))
+        return np.broadcast_to(readings, size).astype(float)
+    if events.topics is None:
         return np.full(size, text_place(""))
-    places: Numbers = np.array([*map(text_place, topics.texts), text_place("")])[topics.codes]
-    return places
+    return np.array([*map(text_place, events.topics.texts), text_place("")])[events.topics.codes]
 
 
 def subscription_cells(space: Space, subscriptions: SubscriptionColumns) -> Cells:

@@ -128,12 +128,11 @@ def match_files(spark: SparkSession, request: MatchRequest, progress: Progress |
     began_s = time.monotonic()
     prepared = _opened(spark, request)
     wanted, quarantine, plan = planned(prepared, request.settings)
-    report = progress or (lambda _done, _total: None)
     with staged_answer(request.out) as staging:
         if wanted is None:
-            written = _write_divided(prepared, plan, staging, report)
+            written = _write_divided(prepared, plan, staging, progress)
         else:
-            written = _write_whole(prepared, wanted, staging, report)
+            written = _write_whole(prepared, wanted, staging, progress)
     bad = pa.concat_tables([quarantine, written.unreadable_rows])
     write_table(bad, request.out / SET_ASIDE)
     facts = MatchFacts(
@@ -161,17 +160,15 @@ class _Written:
     tasks_processor_s: float | None = None
 
 
-def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, report: Progress) -> _Written:
+def _write_whole(
+    prepared: Prepared, wanted: SubscriptionSet, folder: Path, progress: Progress | None
+) -> _Written:
     """Let tasks write a file each, and keep the files of successful attempts."""
     folder.mkdir()
     task = whole_task(prepared, wanted)
     events: RowSource = prepared.events
     frame = events.handed_out(task.columns).mapInArrow(partial(task.to_file, folder), WRITTEN)
-    tasks = events.tasks
-    reports = watched(
-        events.spark, frame.toArrow, tasks, lambda done: report(done, tasks), "the match"
-    ).to_pylist()
-    report(tasks, tasks)
+    reports = watched(events.spark, frame.toArrow, events.tasks, progress, "the match").to_pylist()
     files = {row["file"] for row in reports if row["file"]}
     missing = sorted(name for name in files if not (folder / name).exists())
     if missing:
@@ -200,7 +197,7 @@ def _unreadable_rows(rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(named, schema=QUARANTINE)
 
 
-def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, report: Progress) -> _Written:
+def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, progress: Progress | None) -> _Written:
     """Let Spark write what the cells found, and count it."""
     spark, form = prepared.events.spark, prepared.form
     frame = divided_frame(prepared, plan)
@@ -208,8 +205,7 @@ def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, report: Pr
     def write() -> None:
         frame.write.option("compression", "zstd").parquet(str(folder))
 
-    watched(spark, write, plan.tasks, lambda done: report(done, plan.tasks), "the match")
-    report(plan.tasks, plan.tasks)
+    watched(spark, write, plan.tasks, progress, "the match")
     name = ANSWER[form]
     found = spark.read.schema(frame.schema).parquet(str(folder))
     size = {Form.LISTS: F.size(name), Form.COUNTS: F.col(name), Form.PAIRS: F.lit(1)}[form]

@@ -36,15 +36,11 @@ class Form(StrEnum):
 ANSWER = {Form.LISTS: "subscribers", Form.PAIRS: "subscriber", Form.COUNTS: "count"}
 
 
-def answer_type(form: Form, subscriber: pa.DataType) -> pa.DataType:
-    """Return the type of the answer's column for subscribers of this type."""
-    plain = pa.string() if is_text(subscriber) else subscriber
-    return {Form.LISTS: pa.list_(plain), Form.PAIRS: plain, Form.COUNTS: pa.int64()}[form]
-
-
 def answer_schema(ids: Sequence[pa.Field], form: Form, subscriber: pa.DataType) -> pa.Schema:
-    """Return the columns of the answer."""
-    return pa.schema([*ids, pa.field(ANSWER[form], answer_type(form, subscriber))])
+    """Return the columns of the answer for subscribers of this type."""
+    plain = pa.string() if is_text(subscriber) else subscriber
+    types = {Form.LISTS: pa.list_(plain), Form.PAIRS: plain, Form.COUNTS: pa.int64()}
+    return pa.schema([*ids, pa.field(ANSWER[form], types[form])])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +112,8 @@ def _readable(found: MatchedPairs, unreadable: Integers) -> MatchedPairs:
 
 def plain_texts(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch as Spark needs it: without dictionary encoding."""
-    columns = []
-    for column, field in zip(batch.columns, schema, strict=True):
-        columns.append(_plain(column).cast(field.type))
+    pairs = zip(batch.columns, schema, strict=True)
+    columns = [_plain(column).cast(field.type) for column, field in pairs]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -62,15 +62,6 @@ def kept_set(place: SetPlace) -> SubscriptionSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """Some events of a task, and their subscribers."""
-
-    answer: MatchAnswer
-    events: int
-    unreadable: list[dict[str, object]]  # with source, row and detail
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MatchTask:
     """All that a task needs beside its events."""
 
@@ -83,9 +74,9 @@ class MatchTask:
 
     def to_spark(self, batches: Batches) -> Batches:
         """Pass the answer for one task's events to Spark."""
-        for step in self._steps(batches):
-            if step.answer.rows.num_rows:
-                yield plain_texts(step.answer.rows, self.schema)
+        for answer, _, _ in self._steps(batches):
+            if answer.rows.num_rows:
+                yield plain_texts(answer.rows, self.schema)
 
     def to_file(self, folder: Path, batches: Batches) -> Batches:
         """Write the answer for one task's events into a file of its own, and report that file."""
@@ -95,13 +86,13 @@ class MatchTask:
         sums: Counter[str] = Counter()
         listed: list[dict[str, object]] = []
         with AnswerFile(path) as file:
-            for step in self._steps(batches):
-                sums["events"] += step.events
-                sums["wanted"] += step.answer.wanted
-                sums["pairs"] += step.answer.pairs
-                sums["unreadable"] += len(step.unreadable)
-                listed += step.unreadable[: UNREADABLE_LISTED_MAX - len(listed)]
-                file.write(step.answer.rows)
+            for answer, events, unreadable in self._steps(batches):
+                sums["events"] += events
+                sums["wanted"] += answer.wanted
+                sums["pairs"] += answer.pairs
+                sums["unreadable"] += len(unreadable)
+                listed += unreadable[: UNREADABLE_LISTED_MAX - len(listed)]
+                file.write(answer.rows)
         row = {
             "file": path.name if file.is_begun else None,
             **{name: sums[name] for name in ("events", "wanted", "pairs", "unreadable")},
@@ -110,7 +101,8 @@ class MatchTask:
         }
         yield pa.RecordBatch.from_pylist([row], schema=WRITTEN_SCHEMA)
 
-    def _steps(self, batches: Batches) -> Iterator[Step]:
+    def _steps(self, batches: Batches) -> Iterator[tuple[MatchAnswer, int, list[dict[str, object]]]]:
+        """Return the answers for some events at a time, how many, and source, row and detail of bad ones."""
         wanted = kept_set(self.place)
         steps = Steps()
         for piece in self.reader.pieces(batches, self.columns, STEP_MAX):
@@ -124,7 +116,7 @@ class MatchTask:
                     {"source": piece.source, "row": first_row + row, "detail": detail}
                     for row, detail in events.unreadable.items()
                 ]
-                yield Step(answer=answer, events=rows.num_rows, unreadable=unreadable)
+                yield answer, rows.num_rows, unreadable
                 first_row += rows.num_rows
 
 

@@ -167,16 +167,8 @@ def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | Non
     wanted = frame_rows(numbered, request.subscriptions)
     found = match(events, wanted, form=Form.LISTS, ids=CARRIED, settings=request.settings)
     outcome = found.frame.mapInArrow(task.run, DDL)
-    report = progress or (lambda _done, _total: None)
     with staged_answer(request.out) as staging:
-        watched(
-            spark,
-            lambda: outcome.write.parquet(str(staging)),
-            events.tasks,
-            lambda done: report(done, events.tasks),
-            "the replay",
-        )
-    report(events.tasks, events.tasks)
+        watched(spark, lambda: outcome.write.parquet(str(staging)), events.tasks, progress, "the replay")
     sums = summed_up(spark, str(request.out.absolute() / MATCHES))
     summary = with_idle(sums, subscriptions.terms, map(int, found.quarantine["name"].to_pylist()))
     quarantine = _named(found.quarantine, subscriptions)

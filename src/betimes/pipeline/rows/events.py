@@ -53,18 +53,15 @@ class EventShape:
             raise EventsError(f"{source}: {what}\nhint: {hint}")
         content = CONTENT in names and is_text(schema.field(CONTENT).type)
         in_map = not content and ATTRIBUTES in names and pa.types.is_map(schema.field(ATTRIBUTES).type)
-        others = [name for name in names if name not in chosen and name != TOPIC]
-        columns = (
-            () if content or in_map else tuple(each for each in others if is_value(schema.field(each).type))
-        )
-        left = () if content or in_map else tuple(each for each in others if each not in columns)
+        rest = [] if content or in_map else [name for name in names if name not in (*chosen, TOPIC)]
+        columns = tuple(name for name in rest if is_value(schema.field(name).type))
         return cls(
             ids=chosen,
             topic=TOPIC in names,
             content=content,
             attributes=in_map,
             columns=columns,
-            left_out=left,
+            left_out=tuple(name for name in rest if name not in columns),
         )
 
     def needed(self, wanted: Set[str]) -> list[str]:

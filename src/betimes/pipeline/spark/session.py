@@ -8,6 +8,7 @@ wait that could last for ever (a dead master, a cluster without workers) has a l
 from __future__ import annotations
 
 import atexit
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -16,17 +17,18 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import betimes
 from betimes.model.errors import BetimesError, SettingError
 from betimes.pipeline.spark import worker_daemon
-from betimes.pipeline.spark.class_archive import archive_file, reading_option
-from betimes.pipeline.spark.java import Java, find_java
+from betimes.pipeline.spark.java import Java, archive_file, find_java, reading_option
 from betimes.pipeline.spark.lazy import F, SparkSession
-from betimes.pipeline.spark.shipping import ship_package
 
+SHIPPED = {".py", ".toml"}  # a scenario is among the modules
 T = TypeVar("T")
 
 REACH_S_MAX = 5.0  # for one TCP connection to a master or a Connect server
@@ -72,12 +74,12 @@ def open_session(
     if master and not master.startswith(MASTERS):
         hint = "write local[2], spark://HOST:7077, yarn or k8s://HOST:PORT"
         raise SettingError("--master", master, "is no Spark master", hint)
-    if remote and not remote.startswith("sc://"):
-        raise SettingError("--remote", remote, "is not a Spark Connect address", "write sc://HOST:PORT")
     began_s = time.monotonic()
     if not master:
         remote = remote or os.environ.get("SPARK_REMOTE")
     if remote:
+        if not remote.startswith("sc://"):
+            raise SettingError("--remote", remote, "is not a Spark Connect address", "write sc://HOST:PORT")
         session = _open_remote(app_name, remote, start_s_max)
     else:
         session = _open_classic(app_name, master, dict(settings or {}), start_s_max)
@@ -204,8 +206,6 @@ def _open_remote(app_name: str, remote: str, start_s_max: float) -> SparkSession
             f"--remote {remote}: Spark Connect needs packages that are not installed ({', '.join(missing)})\n"
             "hint: pip install 'betimes[connect]', or in a clone .venv/bin/pip install '.[connect]'"
         )
-    if not remote.startswith("sc://"):
-        raise SettingError("--remote", remote, "is not a Spark Connect address", "write sc://HOST:PORT")
     _check_reachable(remote)
     from pyspark.sql import SparkSession
 
@@ -338,3 +338,34 @@ def _log_tail() -> str:
     lines = [line.strip() for line in _log_file().read_text(errors="replace").splitlines()]
     shown = [line for line in lines if line and not line.startswith(("at ", "..."))][-LOG_LINES_SHOWN:]
     return "\nSpark's last words:" + "".join(f"\n  {line[:200]}" for line in shown) if shown else ""
+
+
+def zip_package(directory: Path) -> Path:
+    """Write the package into one importable zip, and return its path; same code, same name.
+
+    By that name workers recognise kernels that were compiled from the same code.
+    """
+    from betimes.kernels.compile import SHIPPED_AS  # this imports numba, which takes a while
+
+    root = Path(betimes.__file__).parent
+    files = sorted(file for file in root.rglob("*") if file.suffix in SHIPPED)
+    contents = {f"betimes/{file.relative_to(root).as_posix()}": file.read_bytes() for file in files}
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    target = directory / f"{SHIPPED_AS}{digest.hexdigest()[:16]}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return target
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Send the package to the workers of this session; what it depends on must be installed there."""
+    directory = Path(tempfile.mkdtemp(prefix="betimes-ship-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    package = zip_package(directory)
+    if is_remote(spark):
+        spark.addArtifacts(str(package), pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(str(package))

@@ -22,22 +22,25 @@ class JobError(BetimesError):
 
 
 def watched(
-    spark: SparkSession, action: Callable[[], Any], tasks: int, report: Callable[[int], None], what: str
+    spark: SparkSession, action: Callable[[], Any], tasks: int, progress: Progress | None, what: str
 ) -> Any:
     """Run an action that starts jobs; report now and then how many of its tasks are done; return its result.
 
     When the wait is interrupted, the jobs are cancelled.
     """
+    report = progress or (lambda _done, _tasks: None)
     count = TaskCount(spark, tasks, what)
     under_way = Background(lambda: count.run(action), what)
     try:
-        report(0)
+        report(0, tasks)
         while not under_way.wait(POLL_S):
-            report(count.done())
+            report(count.done(), tasks)
     except BaseException:
         _stop(count, under_way)
         raise
-    return under_way.value()
+    value = under_way.value()
+    report(tasks, tasks)
+    return value
 
 
 def _stop(count: TaskCount, under_way: Background) -> None:

@@ -91,14 +91,13 @@ def _outcomes(
     progress: Progress | None,
 ) -> list[TaskOutcome]:
     per_task = rows_per_task or math.ceil(len(texts) / TASKS_MAX)
-    report = progress or (lambda _done, _total: None)
     try:
-        return _collect(spark, texts, partial(run_rows, run, run_here), per_task, report)
+        return _collect(spark, texts, partial(run_rows, run, run_here), per_task, progress)
     except JobError as error:
         if WORKER_DIED not in str(error):
             raise
     # A run killed its worker, and Spark lost the rest of the job with it.
-    return _collect(spark, texts, partial(run_rows, run, run_alone), 1, report)
+    return _collect(spark, texts, partial(run_rows, run, run_alone), 1, progress)
 
 
 def run_rows(
@@ -114,18 +113,16 @@ def run_rows(
 
 
 def _collect(
-    spark: SparkSession, texts: list[str], task: Callable[..., Any], per_task: int, report: Progress
+    spark: SparkSession, texts: list[str], task: Callable[..., Any], per_task: int, progress: Progress | None
 ) -> list[TaskOutcome]:
     tasks = math.ceil(len(texts) / per_task)
     outcomes = _parameter_frame(spark, texts, per_task, tasks).mapInArrow(task, OUTCOME_COLUMNS)
-    table = watched(
-        spark,
-        outcomes.toArrow,
-        tasks,
-        lambda done: report(min(done * per_task, len(texts)), len(texts)),
-        "the sweep",
-    )
-    report(len(texts), len(texts))
+
+    def report(done: int, _tasks: int) -> None:
+        if progress is not None:
+            progress(min(done * per_task, len(texts)), len(texts))
+
+    table = watched(spark, outcomes.toArrow, tasks, report, "the sweep")
     return sorted((TaskOutcome(**row) for row in table.to_pylist()), key=lambda outcome: outcome.row)
 
 

@@ -1,4 +1,4 @@
-"""Writing the archive of Spark classes that later starts read (`pipeline/spark/class_archive.py`)."""
+"""Writing the archive of Spark classes that later starts read (`pipeline/spark/java.py`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from betimes.pipeline.spark.class_archive import archive_file, writing_option
-from betimes.pipeline.spark.java import find_java
+from betimes.pipeline.spark.java import archive_file, find_java, writing_option
 from betimes.pipeline.spark.lazy import F, SparkSession, Window
 
 

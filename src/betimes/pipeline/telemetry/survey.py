@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,6 +31,18 @@ class Survey:
     first_s: Mapping[str, float]  # by broker
     last_s: Mapping[str, float]
     every: Mapping[str, int]  # of each broker: the n of which it records one
+
+    @classmethod
+    def of(cls, rows: Mapping[str, int], found: Iterable[tuple[str, float, float, float | None]]) -> Survey:
+        """Return the survey by parts: the broker, its first and last time there, and its least share."""
+        first_s: dict[str, float] = {}
+        last_s: dict[str, float] = {}
+        every: dict[str, int] = {}
+        for broker, first, last, share in found:
+            first_s[broker] = min(first, first_s.get(broker, first))
+            last_s[broker] = max(last, last_s.get(broker, last))
+            every[broker] = max(round(1.0 / (share or 1.0)), every.get(broker, 1))
+        return cls(rows=rows, first_s=first_s, last_s=last_s, every=every)
 
     @property
     def brokers(self) -> tuple[str, ...]:
@@ -93,15 +105,11 @@ def survey(telemetry: TelemetryInput) -> Survey:
         .collect()
     )
     rows = dict.fromkeys(telemetry.frames, 0)
-    first_s: dict[str, float] = {}
-    last_s: dict[str, float] = {}
-    every: dict[str, int] = {}
     for row in found:
         rows[row.kind] += row.rows
-        if row.time_s is not None:
-            first_s[row.broker] = min(row.time_s, first_s.get(row.broker, row.time_s))
-            last_s[row.broker] = max(row.time_s_most, last_s.get(row.broker, row.time_s_most))
-            every[row.broker] = max(round(1.0 / (row.share or 1.0)), every.get(row.broker, 1))
-    if len(last_s) > BROKERS_MAX:
+    usable_rows = [row for row in found if row.time_s is not None]
+    parts = [(row.broker, row.time_s, row.time_s_most, row.share) for row in usable_rows]
+    seen = Survey.of(rows, parts)
+    if len(seen.last_s) > BROKERS_MAX:
         raise SettingError("telemetry", telemetry.directory, f"is of more than {BROKERS_MAX:,} brokers")
-    return Survey(rows=rows, first_s=first_s, last_s=last_s, every=every)
+    return seen

@@ -8,7 +8,7 @@ from typing import Any
 
 from betimes.reporting.dashboard.broker_watch import BrokerWatch, LinkNow, Moment
 from betimes.reporting.figure_plots import OURS
-from betimes.reporting.network_picture import placed
+from betimes.reporting.report_plots import placed
 
 QUIET, BUSY = "#0072B2", OURS[0]
 BUSY_LOAD = 0.7

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from betimes.reporting.figure_plots import OURS
-from betimes.reporting.network_picture import NAMES_SHOWN_MAX, SPREAD_OUT_MAX, draw_network, placed
+from betimes.reporting.report_plots import NAMES_SHOWN_MAX, SPREAD_OUT_MAX, draw_network, placed
 
 
 @pytest.mark.long

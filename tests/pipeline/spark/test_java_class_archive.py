@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from betimes.pipeline.spark.class_archive import archive_file, reading_option, writing_option
-from betimes.pipeline.spark.java import Java, find_java
+from betimes.pipeline.spark.java import Java, archive_file, find_java, reading_option, writing_option
 from betimes.pipeline.spark.session import LOCAL_JAVA_OPTIONS, local_java_options
 
 JAVA = Java(home=Path("/java"), version="17.0.2", origin="PATH")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from betimes.pipeline.spark.shipping import ship_package, zip_package
+from betimes.pipeline.spark.session import ship_package, zip_package
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from betimes.reporting.svg import INK, draw_svg, draw_svgs
+from betimes.reporting.report_plots import INK, draw_svg, draw_svgs
 
 pytestmark = pytest.mark.long
 
