@@ -16,7 +16,6 @@ from betimes.pipeline.match.exchange import (
     Handout,
     Packer,
     SubscriptionPacking,
-    attributes_of,
     bad_rows,
     packed,
     unpacked,
@@ -52,7 +51,6 @@ def test_blocks_meet_and_everybody_is_found_once():
         reader=READER,
         shape=SHAPE,
         columns=tuple(SHAPE.needed({"speed", "lane", "kind"})),
-        attributes=attributes_of(groups),
         groups=groups,
         handout=handout,
     )

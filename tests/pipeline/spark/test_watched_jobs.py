@@ -7,7 +7,8 @@ import time
 import pytest
 
 from betimes.model.errors import BetimesError
-from betimes.pipeline.spark.watched_jobs import Background, JobError, TaskCount, watched, what_spark_said
+from betimes.pipeline.spark.session import in_background
+from betimes.pipeline.spark.watched_jobs import JobError, TaskCount, job_value, watched, what_spark_said
 
 
 def slow(batches):
@@ -47,9 +48,8 @@ def test_errors_of_ours_stay_what_they_are_and_others_are_told():
         raise RuntimeError("it broke\n  at somewhere.java\nit broke")
 
     for action, expected in ((ours, "a mistake"), (theirs, "the job failed in Spark: it broke")):
-        under_way = Background(action, "the job")
-        assert under_way.wait(5.0)
+        under_way = in_background(action)
         with pytest.raises(BetimesError, match=expected) as raised:
-            under_way.value()
+            job_value(under_way, "the job")
         assert isinstance(raised.value, JobError) == (action is theirs)
     assert what_spark_said(RuntimeError("")) == "RuntimeError"

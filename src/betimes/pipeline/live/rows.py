@@ -25,6 +25,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from betimes.broker.observe.telemetry_log import TELL_AGAIN_EVERY_S
+from betimes.pipeline.rows.events import one_array
 from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.telemetry.input import FILE, open_files
 from betimes.pipeline.telemetry.job import compiling
@@ -190,9 +191,7 @@ class LiveRows:
         longer_s = 3.0 * TELL_AGAIN_EVERY_S if kind in LONG_KEPT else 0.0
         kept_s = self.settings.kept_s + longer_s
         begins = {name: at_s - kept_s for name, at_s in watermarks_s.items()}
-        brokers = rows["broker"].combine_chunks().dictionary_encode()
-        if isinstance(brokers, pa.ChunkedArray):
-            brokers = brokers.combine_chunks()
+        brokers = one_array(rows["broker"]).dictionary_encode()
         least = pa.array([begins.get(name, 0.0) for name in brokers.dictionary.to_pylist()], pa.float64())
         return rows.filter(pc.greater_equal(rows["time_s"], least.take(brokers.indices)))
 

@@ -36,7 +36,6 @@ from betimes.pipeline.rows.subscription_set import SubscriptionSet, save_set
 from betimes.pipeline.rows.subscriptions import (
     QUARANTINE,
     SUBSCRIBER,
-    SubscriptionColumns,
     SubscriptionsError,
     SubscriptionShape,
     read_subscriptions,
@@ -123,7 +122,12 @@ def planned(
         if subscriptions.rows > SAMPLE_ROWS:
             parsed, bad = read_subscriptions(read_rows(subscriptions, columns), shape, subscriptions.name)
             sampled = SubscriptionSet(parsed)
-        _check_some_left(parsed, bad, subscriptions.name)
+        if not len(parsed) and bad.num_rows:
+            first = bad.slice(0, 1).to_pylist()[0]
+            problem = f"{subscriptions.name}: {first['reason']}: {first['detail']}"
+            raise SubscriptionsError(
+                f"{problem}\nhint: none of its {bad.num_rows:,} subscriptions can be read"
+            )
         plan = MatchPlan(
             subscriptions=subscriptions.rows,
             events=events.rows,
@@ -132,9 +136,8 @@ def planned(
         )
         return sampled, bad, plan
     happened = read_rows(events, prepared.event_shape.needed(sampled.attributes), SAMPLE_ROWS)
-    batches = happened.combine_chunks().to_batches() or [
-        pa.RecordBatch.from_pylist([], schema=happened.schema)
-    ]
+    none = pa.RecordBatch.from_pylist([], schema=happened.schema)
+    batches = happened.combine_chunks().to_batches() or [none]
     sample = Sample(
         sampled=parsed,
         subscriptions=subscriptions.rows,
@@ -145,13 +148,6 @@ def planned(
     tasks = tasks_for(cores(events.spark), settings, expected_mb)
     plan = divided_plan(sample, settings, tasks, is_repeated=_is_repeated(subscriptions))
     return None, _bad_rows(prepared), plan
-
-
-def _check_some_left(parsed: SubscriptionColumns, bad: pa.Table, source: str) -> None:
-    if not len(parsed) and bad.num_rows:
-        first = bad.slice(0, 1).to_pylist()[0]
-        hint = f"none of its {bad.num_rows:,} subscriptions can be read"
-        raise SubscriptionsError(f"{source}: {first['reason']}: {first['detail']}\nhint: {hint}")
 
 
 def _bad_rows(prepared: Prepared) -> pa.Table:
@@ -206,40 +202,30 @@ def divided_frame(prepared: Prepared, plan: MatchPlan) -> DataFrame:
         return lists.withColumn(count, F.size(listed).cast("bigint")).drop(listed)
     events, subscriptions = prepared.events, prepared.subscriptions
     handout = exchange.Handout.of(plan.shares)
-    needed = tuple(prepared.event_shape.needed(_all_attributes(prepared)))
+    shape = prepared.subscription_shape
+    # those of filters are known to tasks only
+    used = prepared.event_shape.columns if shape.filter else (*shape.lows, *shape.highs, *shape.equals)
+    needed = tuple(prepared.event_shape.needed(frozenset(used)))
     packing = exchange.SubscriptionPacking(
-        reader=subscriptions.reader, shape=prepared.subscription_shape, groups=plan.groups, handout=handout
+        reader=subscriptions.reader, shape=shape, groups=plan.groups, handout=handout
     )
     happened = exchange.EventPacking(
         reader=events.reader,
         shape=prepared.event_shape,
         columns=needed,
-        attributes=exchange.attributes_of(plan.groups),
         groups=plan.groups,
         handout=handout,
     )
     schema = pa.schema([pa.field(exchange.ROW, pa.int64()), *prepared.schema])
     cells = exchange.CellMatching(
-        subscription_shape=prepared.subscription_shape,
-        event_shape=prepared.event_shape,
-        form=prepared.form,
-        schema=schema,
+        subscription_shape=shape, event_shape=prepared.event_shape, form=prepared.form, schema=schema
     )
-    packed_subscriptions = subscriptions.handed_out(prepared.subscription_shape.columns).mapInArrow(
-        packing.run, exchange.BLOCKS
-    )
+    handed_out = subscriptions.handed_out(shape.columns)
+    packed_subscriptions = handed_out.mapInArrow(packing.run, exchange.BLOCKS)
     packed_events = events.handed_out(needed).mapInArrow(happened.run, exchange.BLOCKS)
     blocks = packed_subscriptions.unionByName(packed_events).repartitionById(plan.tasks, "task")
     found = blocks.sortWithinPartitions("cell", "kind").mapInArrow(cells.run, _ddl(schema))
     return _joined(found, prepared, plan)
-
-
-def _all_attributes(prepared: Prepared) -> frozenset[str]:
-    """Return all attributes that subscriptions may use: those of filters are known to tasks only."""
-    shape = prepared.subscription_shape
-    if shape.filter:
-        return frozenset(prepared.event_shape.columns)
-    return frozenset((*shape.lows, *shape.highs, *shape.equals))
 
 
 def _joined(found: DataFrame, prepared: Prepared, plan: MatchPlan) -> DataFrame:

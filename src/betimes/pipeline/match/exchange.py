@@ -170,17 +170,17 @@ class EventPacking:
     reader: PieceReader
     shape: EventShape
     columns: tuple[str, ...]
-    attributes: frozenset[str]  # the attributes that divide the cells
     groups: tuple[CellGroup, ...]
     handout: Handout
 
     def run(self, batches: Batches) -> Batches:
         """Return the blocks of one task's rows."""
         packer = Packer(EVENTS)
+        attributes = frozenset(name for group in self.groups for name in group.attributes)
         number = _first_number()
         first = 0
         for piece in self.reader.pieces(batches, self.columns, ROWS_PER_STEP):
-            events = event_columns(piece.rows, self.shape, self.attributes)
+            events = event_columns(piece.rows, self.shape, attributes)
             cells = cells_of_events(self.groups, events)
             here = np.arange(piece.rows.num_rows)
             row, to, unit = self.handout.of_events(np.tile(here, len(self.groups)), cells.ravel(), first)
@@ -262,8 +262,3 @@ def bad_rows(reader: PieceReader, shape: SubscriptionShape, batches: Batches) ->
         rows = pa.Table.from_batches([piece.rows])
         _, bad = read_subscriptions(rows, shape, piece.source, piece.first_row)
         yield from bad.to_batches()
-
-
-def attributes_of(groups: Sequence[CellGroup]) -> frozenset[str]:
-    """Return the attributes that divide the cells."""
-    return frozenset(name for group in groups for name in group.attributes)

@@ -133,6 +133,14 @@ def _nameless(rows: pa.RecordBatch, shape: EventShape) -> dict[int, str]:
     return found
 
 
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column of a table as one array."""
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        return whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
+    return whole
+
+
 def number_column(column: pa.Array) -> Numbers:
     """Return numbers, with NaN for a missing value and infinity for a value that is no number."""
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)

@@ -25,7 +25,7 @@ from betimes.matching.topics import shared_parts
 from betimes.model.errors import BetimesError, TextError
 from betimes.model.events import flag_reading, number_reading
 from betimes.model.filters import Box, Filter, Interval, TextSet
-from betimes.pipeline.rows.events import is_number, is_text, number_column, text_column
+from betimes.pipeline.rows.events import is_number, is_text, number_column, one_array, text_column
 from betimes.pipeline.rows.topic_lanes import lane_of
 from betimes.pipeline.tables.files import arrow_schema
 
@@ -209,7 +209,7 @@ def _with_numbers(rows: pa.Table, shape: SubscriptionShape, reasons: dict[int, t
     """Return the rows with numbers for the ends of intervals that are written as texts."""
     for name in (*shape.lows.values(), *shape.highs.values()):
         if is_text(rows[name].type):
-            values, wrong = numbers_in(_one_array(rows[name]))
+            values, wrong = numbers_in(one_array(rows[name]))
             reasons |= {place: (NO_NUMBER, f"{name} is {text}") for place, text in wrong.items()}
             numbers = pa.array(values, from_pandas=True)
             rows = rows.set_column(rows.schema.get_field_index(name), name, numbers)
@@ -219,26 +219,16 @@ def _with_numbers(rows: pa.Table, shape: SubscriptionShape, reasons: dict[int, t
 def _subscription_columns(
     rows: pa.Table, shape: SubscriptionShape, filters: Mapping[int, Filter]
 ) -> SubscriptionColumns:
-    def whole(name: str) -> pa.Array:
-        return _one_array(rows[name])
-
-    equals = {name: text_column(_as_text(whole(column))) for name, column in shape.equals.items()}
+    equals = {name: text_column(_as_text(one_array(rows[column]))) for name, column in shape.equals.items()}
     equals, filters = with_other_readings(equals, filters)
     return SubscriptionColumns(
-        subscribers=whole(SUBSCRIBER),
-        lows={name: number_column(whole(column)) for name, column in shape.lows.items()},
-        highs={name: number_column(whole(column)) for name, column in shape.highs.items()},
+        subscribers=one_array(rows[SUBSCRIBER]),
+        lows={name: number_column(one_array(rows[column])) for name, column in shape.lows.items()},
+        highs={name: number_column(one_array(rows[column])) for name, column in shape.highs.items()},
         equals=equals,
-        patterns=text_column(_as_text(whole(shape.pattern))) if shape.pattern else None,
+        patterns=text_column(_as_text(one_array(rows[shape.pattern]))) if shape.pattern else None,
         filters=filters,
     )
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        return whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
-    return whole
 
 
 def _as_text(column: pa.Array) -> pa.Array:
@@ -273,7 +263,7 @@ def reading(text: str) -> Filter | TextError:
 
 
 def _check_patterns(rows: pa.Table, column: str, reasons: dict[int, tuple[str, str]]) -> None:
-    patterns = text_column(_as_text(_one_array(rows[column])))
+    patterns = text_column(_as_text(one_array(rows[column])))
     wrong = {code: why for code, text in enumerate(patterns.texts) if (why := _pattern_problem(text))}
     if wrong:
         for place in np.flatnonzero(np.isin(patterns.codes, list(wrong))).tolist():

@@ -19,6 +19,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -68,9 +69,8 @@ def open_session(
 ) -> SparkSession:
     """Open Spark, or return the session that is already open (a process has one)."""
     if master and remote:
-        raise SettingError(
-            "--remote", remote, f"cannot be combined with --master {master}", "give one of them"
-        )
+        problem = f"cannot be combined with --master {master}"
+        raise SettingError("--remote", remote, problem, "give one of them")
     if master and not master.startswith(MASTERS):
         hint = "write local[2], spark://HOST:7077, yarn or k8s://HOST:PORT"
         raise SettingError("--master", master, "is no Spark master", hint)
@@ -236,37 +236,36 @@ def _prepare_environment(java: Java, master: str) -> None:
 
 def _within(limit_s: float, action: Callable[[], T], what: str) -> T:
     """Return the result of the action; raise a SessionError if it fails or exceeds the time limit."""
-    outcome: list[T] = []
-    failure: list[BaseException] = []
+    found = in_background(action)
+    if not wait([found], limit_s).done:
+        raise SessionError(f"{what} has not started within {limit_s:.0f} s{_log_tail()}")
+    error = found.exception()
+    if error is not None:
+        java_error: Any = getattr(error, "java_exception", None)  # it has Java's own message
+        text = java_error.toString() if java_error is not None else str(error)
+        cause = (text.strip().splitlines() or [type(error).__name__])[0]
+        raise SessionError(f"{what} does not start: {cause}{_log_tail()}") from error
+    return found.result()
 
-    def attempt() -> None:
+
+def in_background(action: Callable[[], T]) -> Future[T]:
+    """Run an action in a thread that does not delay the end of Python, as those of a pool would."""
+    found: Future[T] = Future()
+
+    def work() -> None:
         try:
-            outcome.append(action())
-        except BaseException as error:  # noqa: BLE001 -- handed to the caller's thread below
-            failure.append(error)
+            found.set_result(action())
+        except BaseException as error:  # noqa: BLE001 -- raised again by `found.result`
+            found.set_exception(error)
 
-    thread = threading.Thread(target=attempt, daemon=True, name="betimes-open-session")
-    thread.start()
-    thread.join(limit_s)
-    if outcome:
-        return outcome[0]
-    if failure:
-        raise SessionError(f"{what} does not start: {_first_cause(failure[0])}{_log_tail()}") from failure[0]
-    raise SessionError(f"{what} has not started within {limit_s:.0f} s{_log_tail()}")
-
-
-def _first_cause(error: BaseException) -> str:
-    """Return one line about the cause: Java's own message where there is one."""
-    java_error: Any = getattr(error, "java_exception", None)
-    text = java_error.toString() if java_error is not None else str(error)
-    return (text.strip().splitlines() or [type(error).__name__])[0]
+    threading.Thread(target=work, daemon=True, name="betimes-spark").start()
+    return found
 
 
 def _check_reachable(address: str) -> None:
     """Raise a SessionError when no host of a `spark://` or `sc://` address accepts a connection."""
-    hosts = host_ports(address)
     problems = []
-    for host, port in hosts:
+    for host, port in host_ports(address):
         try:
             socket.create_connection((host, port), timeout=REACH_S_MAX).close()
         except OSError as error:
@@ -293,9 +292,8 @@ def host_ports(address: str) -> list[tuple[str, int]]:
     for part in rest.split("/")[0].split(","):
         host, _, port = part.rpartition(":") if ":" in part else (part, "", str(default))
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise SettingError(
-                "address", address, f"{part!r} is not HOST:PORT", "for example spark://host:7077"
-            )
+            problem = f"{part!r} is not HOST:PORT"
+            raise SettingError("address", address, problem, "for example spark://host:7077")
         found.append((host.strip("[]"), int(port)))
     return found
 

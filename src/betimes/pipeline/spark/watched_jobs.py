@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any
 
 from betimes.model.errors import BetimesError
 from betimes.pipeline.spark.lazy import SparkSession
-from betimes.pipeline.spark.session import is_remote
+from betimes.pipeline.spark.session import in_background, is_remote
 
 Progress = Callable[[int, int], None]  # done, in all
 POLL_S = 0.2
@@ -30,30 +30,30 @@ def watched(
     """
     report = progress or (lambda _done, _tasks: None)
     count = TaskCount(spark, tasks, what)
-    under_way = Background(lambda: count.run(action), what)
+    under_way = in_background(lambda: count.run(action))
     try:
         report(0, tasks)
-        while not under_way.wait(POLL_S):
+        while not wait([under_way], POLL_S).done:
             report(count.done(), tasks)
     except BaseException:
         _stop(count, under_way)
         raise
-    value = under_way.value()
+    value = job_value(under_way, what)
     report(tasks, tasks)
     return value
 
 
-def _stop(count: TaskCount, under_way: Background) -> None:
+def _stop(count: TaskCount, under_way: Future[Any]) -> None:
     """Stop the job, not only the wait for it: a thread that still reads from Spark crashes Python at exit."""
 
     def cancel() -> None:
         # Repeatedly, because a job that is not submitted yet cannot be cancelled yet.
-        while not under_way.wait(POLL_S) and time.monotonic() < deadline_s:
+        while not wait([under_way], POLL_S).done and time.monotonic() < deadline_s:
             count.cancel()
 
     deadline_s = time.monotonic() + CANCEL_S_MAX
     # In another thread: this one may have been interrupted before it read an answer of Java's.
-    Background(cancel, "cancelling").wait(CANCEL_S_MAX)
+    wait([in_background(cancel)], CANCEL_S_MAX)
 
 
 class TaskCount:
@@ -89,37 +89,12 @@ class TaskCount:
             self._spark.interruptAll()
 
 
-class Background:
-    """A value that a thread computes."""
-
-    def __init__(self, action: Callable[[], Any], what: str) -> None:
-        self._action = action
-        self._what = what
-        self._value: Any = None
-        self._error: BaseException | None = None
-        # Not Thread.join: when Ctrl-C interrupts that, Python considers the thread ended.
-        self._ended = threading.Event()
-        threading.Thread(target=self._work, daemon=True, name="betimes-job").start()
-
-    def _work(self) -> None:
-        try:
-            self._value = self._action()
-        except BaseException as error:  # noqa: BLE001 -- raised again by value()
-            self._error = error
-        finally:
-            self._ended.set()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for that time at most; return whether the value is ready."""
-        return self._ended.wait(seconds)
-
-    def value(self) -> Any:
-        """Return the value, or raise a JobError with Spark's message; our own errors pass unchanged."""
-        if isinstance(self._error, BetimesError):
-            raise self._error
-        if self._error is not None:
-            raise JobError(f"{self._what} failed in Spark: {what_spark_said(self._error)}") from self._error
-        return self._value
+def job_value(under_way: Future[Any], what: str) -> Any:
+    """Return what an action returned, or raise a JobError with Spark's message; ours pass unchanged."""
+    error = under_way.exception()
+    if error is None or isinstance(error, BetimesError):
+        return under_way.result()
+    raise JobError(f"{what} failed in Spark: {what_spark_said(error)}") from error
 
 
 def what_spark_said(error: BaseException) -> str:

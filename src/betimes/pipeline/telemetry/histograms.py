@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from betimes.kernels.types import Integers, Numbers
 from betimes.model.distributions import Histogram
+from betimes.pipeline.rows.events import one_array
 from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.spark.session import TASKS_PER_CORE, cores
 from betimes.pipeline.tables.files import arrow_schema, folder_values
@@ -230,7 +231,7 @@ def _row_groups(path: str, measure: Measure) -> Iterator[pa.Table]:
 
 
 def _counted_rows(rows: pa.Table, measure: Measure) -> pa.RecordBatch:
-    columns = [_one_chunk(rows[name]) for name in measure.keys]
+    columns = [one_array(rows[name]) for name in measure.keys]
     groups = np.zeros(rows.num_rows, np.int64)
     for column in columns:
         groups = groups * len(column.dictionary) + column.indices.to_numpy()
@@ -244,11 +245,6 @@ def _counted_rows(rows: pa.Table, measure: Measure) -> pa.RecordBatch:
         keys.insert(0, column.dictionary.take(pa.array(code)).cast(pa.string()))
     numbers = [cells.cell, cells.rows, cells.count, cells.steps, cells.squares]
     return pa.RecordBatch.from_arrays([*keys, *map(pa.array, numbers)], schema=arrow_schema(measure.ddl))
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    whole = column.combine_chunks()
-    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> DataFrame:
