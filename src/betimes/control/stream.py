@@ -146,22 +146,17 @@ class ControlStream:
         return replace(done, set_aside=sum(state.set_aside.values()), alarms=self._watch.open)
 
     def _after_measuring(self, statistics: NetworkStatistics, prediction: Prediction) -> None:
-        write_predictions(self._centre.tables, statistics, prediction, made_at_s=time.time())
-        for problem in self._raise_alarms(statistics, prediction):
-            print_notice(problem)
-
-    def _raise_alarms(self, statistics: NetworkStatistics, prediction: Prediction) -> list[str]:
-        """Compare measured with predicted shares, and publish alarms; return errors as texts."""
+        """Keep the prediction, compare measured with predicted shares, and publish alarms."""
         centre = self._centre
+        write_predictions(centre.tables, statistics, prediction, made_at_s=time.time())
         measured = measured_shares(current_tables(centre.tables))
         alarms = self._watch.look(measured, predicted_shares(statistics, prediction), time.time())
         write_alarms(centre.tables, alarms)
-        if not alarms:
-            return []
         for alarm in alarms:
             print_notice(alarm_text(alarm))
-        failed = asyncio.run(tell_alarms(alarms, centre))
-        return [f"no alarm sent: {address}: {error}" for address, error in failed.items()]
+        failed = asyncio.run(tell_alarms(alarms, centre)) if alarms else {}
+        for address, error in failed.items():
+            print_notice(f"no alarm sent: {address}: {error}")
 
 
 def alarm_text(alarm: Alarm) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points, spread
+from betimes.experiments.figure import Figure, FigurePlan, Panel, Point, Row, curve_points, spread
 from betimes.experiments.wang.network import CONGESTED, SSD, run_row
 from betimes.reporting.run_figure import FigureRun, make_plan, run_figure
 from betimes.terminal.exit_codes import FAILED
@@ -55,10 +55,6 @@ def demo_points(rows: Sequence[Row]) -> list[Point]:
     ]
 
 
-def _no_claims(_rows: Sequence[Row]) -> list[Claim]:
-    return []
-
-
 DEMO = Figure(
     name="demo",
     title="160 subscribers, 32 brokers, overloaded links",
@@ -71,7 +67,7 @@ DEMO = Figure(
     rows=demo_rows,
     run=run_row,
     points=demo_points,
-    claims=_no_claims,
+    claims=lambda _rows: [],
 )
 
 

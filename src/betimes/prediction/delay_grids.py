@@ -42,11 +42,8 @@ class DelayGrid:
 
     def masses(self, distribution: NumberDistribution) -> Numbers:
         """Return the probability at each point; the part beyond the last is left out."""
-        return self.masses_of_excess(excess(distribution, self._points()))
-
-    def masses_of_excess(self, excess_s: Numbers) -> Numbers:
-        """Return masses from E[(x - X)+] at the points from -step to one past the last."""
-        return np.diff(excess_s, n=2) / self.step_s
+        points = np.arange(-1, self.cells + 1, dtype=np.float64) * self.step_s
+        return np.diff(excess(distribution, points), n=2) / self.step_s
 
     def gamma_tail(self, mean_s: float, scv: float) -> Numbers:
         """Return the masses of a gamma distribution with this mean and squared coefficient of variation."""
@@ -77,9 +74,6 @@ class DelayGrid:
         # a bound that is a whole number of steps must not be missed by its last bit
         steps = np.minimum(times_s / self.step_s + 1e-9, self.cells - 1)
         return np.floor(steps).astype(np.int64)
-
-    def _points(self) -> Numbers:
-        return np.arange(-1, self.cells + 1, dtype=np.float64) * self.step_s
 
 
 def grid_for(

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from betimes.kernels.types import Integers, Numbers
+from betimes.kernels.types import Numbers
 from betimes.prediction.delay_grids import Transform
 from betimes.prediction.forecasts import Forecast, Forecaster
 from betimes.prediction.journeys import NOWHERE
-from betimes.prediction.on_time_shares import on_time_chances
 from betimes.prediction.predict import Predictor
 
 
@@ -57,9 +56,10 @@ class Losses:
             path = source.journey.path(node)
             places = source.journey.places[path]
             passed |= set(places.tolist())
-            waits, takes = self._means(source_number, places)
-            wait_s[places] += weight * waits
-            taking_s[places] += weight * takes
+            for place in places.tolist():
+                moments = self._forecaster.source_moments(source_number, self._forecast, place)
+                wait_s[place] += weight * moments.mean_s
+                taking_s[place] += weight * self._forecaster.taking_s_mean(source_number, place, self._stored)
             kept = np.array([predictor.layout.places[place].reliability for place in places])
             gained[places] += self._gains(source_number, number, path, kept, masses) / wanted
         found = [
@@ -73,13 +73,6 @@ class Losses:
         ]
         return sorted(found, key=lambda each: (-each.share_gained, -each.wait_s - each.taking_s, each.place))
 
-    def _means(self, source: int, places: Integers) -> tuple[Numbers, Numbers]:
-        moments = [
-            self._forecaster.source_moments(source, self._forecast, place) for place in places.tolist()
-        ]
-        takes = [self._forecaster.taking_s_mean(source, place, self._stored) for place in places.tolist()]
-        return np.array([each.mean_s for each in moments]), np.array(takes)
-
     def _gains(
         self,
         source: int,
@@ -92,16 +85,15 @@ class Losses:
         predictor, grid = self._predictor, self._predictor.grid
         own = self._own[source][path]
         last = predictor.ends.last_transform(number)
-        below = np.clip(
-            grid.cumulative(np.vstack([own.prod(axis=0)[None], _without_each(own)]) * last), 0.0, 1.0
-        )
-        stable = np.concatenate([[np.abs(own[:, 0]).min() > 0.0], np.abs(_without_each(own)[:, 0]) > 0.0])
+        others = _without_each(own)
+        below = np.clip(grid.cumulative(np.vstack([own.prod(axis=0)[None], others]) * last), 0.0, 1.0)
+        stable = np.concatenate([[np.abs(own[:, 0]).min() > 0.0], np.abs(others[:, 0]) > 0.0])
         in_time = np.zeros(len(path) + 1)
         for publisher, mass in masses:
             deadlines_s = predictor.demands[publisher].content.deadlines_s
             lifetimes_s = np.minimum(deadlines_s, predictor.bounds_s[number])
             for lifetime_s, part in zip(lifetimes_s.tolist(), mass.tolist(), strict=True):
-                chances = on_time_chances(grid, below, stable, lifetime_s)
+                chances = stable if lifetime_s == np.inf else below[:, grid.cell(lifetime_s)]
                 in_time += predictor.rates[publisher] * part * chances
         arriving = kept.prod() * float(predictor.ends.reliability[number])
         return np.asarray(arriving * (in_time[1:] / kept - in_time[0]))

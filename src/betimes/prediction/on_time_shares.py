@@ -51,20 +51,12 @@ class Ends:
 
     def end(self, subscription: Subscription, home: int) -> tuple[int, float]:
         """Return the row of a subscription's end, new if needed, and the share that its last link keeps."""
-        law, reliability = self._last_link(subscription)
-        return self._rows.setdefault((home, law), len(self._rows)), reliability
-
-    def _last_link(self, subscription: Subscription) -> tuple[int, float]:
         link = self._layout.last_links.get(subscription.id)
-        if link is None:
-            return self._law(Constant(0.0)), 1.0
-        return self._law(link.delay_s), link.reliability
-
-    def _law(self, law: NumberDistribution) -> int:
+        law, reliability = (Constant(0.0), 1.0) if link is None else (link.delay_s, link.reliability)
         if law not in self._laws:
             self._laws[law] = len(self._transforms)
             self._transforms.append(self.grid.transform(self.grid.masses(law)))
-        return self._laws[law]
+        return self._rows.setdefault((home, self._laws[law]), len(self._rows)), reliability
 
     def last_transform(self, number: int) -> Transform:
         """Return the transform of the delay on the last link to a subscription."""
@@ -95,11 +87,6 @@ def shares_of(in_time_per_s: Numbers, wanted_per_s: Numbers) -> Numbers:
     nothing = wanted_per_s <= 0.0
     shares = np.where(nothing, 1.0, in_time_per_s / np.where(nothing, 1.0, wanted_per_s))
     return np.clip(np.where(np.isfinite(shares), shares, 0.0), 0.0, 1.0)
-
-
-def on_time_chances(grid: DelayGrid, below: Numbers, stable: Flags, lifetime_s: float) -> Numbers:
-    """Return for each row of P(delay <= point) the probability to keep a lifetime; an endless one is 1."""
-    return stable.astype(np.float64) if lifetime_s == np.inf else below[:, grid.cell(lifetime_s)]
 
 
 def on_time_rates(

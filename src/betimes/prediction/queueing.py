@@ -127,7 +127,9 @@ class Flows:
         )
         constant = np.where(total > 0.0, constant, 1.0)
         weights = part * chosen * (1.0 - busy)[self._sources]
-        return self._solved(weights, constant)
+        # z = weights * z + constant
+        sparse = csc_array((weights, (self._targets, self._sources)), shape=(self.places, self.places))
+        return np.asarray(spsolve(csc_array(identity(self.places, format="csc") - sparse), constant))
 
     def remembered_scv(self, node_rates: Numbers, entry_scv: Numbers) -> Numbers:
         """Return the burstiness of the arrivals at each place if every source's flow kept its own.
@@ -141,8 +143,3 @@ class Flows:
         total = self.arrivals_per_s(node_rates)
         mixed = self.arrivals_per_s(node_rates * own) / np.where(total > 0.0, total, 1.0)
         return np.where(total > 0.0, mixed, 1.0)
-
-    def _solved(self, weights: Numbers, constant: Numbers) -> Numbers:
-        """Return z with z = weights * z + constant."""
-        sparse = csc_array((weights, (self._targets, self._sources)), shape=(self.places, self.places))
-        return np.asarray(spsolve(csc_array(identity(self.places, format="csc") - sparse), constant))

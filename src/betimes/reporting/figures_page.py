@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from betimes.experiments.figure import Claim
 from betimes.reporting.page import PageTable, Section, page_text
 from betimes.reporting.run_figure import FigureRun
 
@@ -39,9 +38,10 @@ def figures_page(runs: Sequence[FigureRun], unfinished: Sequence[tuple[str, str]
 
 def _section(run: FigureRun) -> Section:
     paper = PAPERS.get(run.figure.name.split("-")[0], "")
-    table = PageTable(
-        columns=["", "claim", "published", "measured"], rows=[_claim_row(each) for each in run.claims]
-    )
+    rows = [
+        ("held" if each.held else "not held", each.text, each.published, each.measured) for each in run.claims
+    ]
+    table = PageTable(columns=["", "claim", "published", "measured"], rows=rows)
     return Section(
         key=run.figure.name,
         title=run.figure.name,
@@ -49,10 +49,6 @@ def _section(run: FigureRun) -> Section:
         pictures=[_picture(Path(run.files["png"]), run.figure.title)],
         tables=[table] if run.claims else [],
     )
-
-
-def _claim_row(claim: Claim) -> tuple[str, str, str, str]:
-    return "held" if claim.held else "not held", claim.text, claim.published, claim.measured
 
 
 def _picture(png: Path, about: str) -> str:

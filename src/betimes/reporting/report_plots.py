@@ -306,8 +306,8 @@ def draw_network(
     def draw(axes: Axes) -> None:
         for (source, target), count in sorted(carried.items()):
             (x, y), (to_x, to_y) = places[source], places[target]
-            bend = _bend(x, y, to_x, to_y) if (target, source) in carried else (0.0, 0.0)
-            middle_x, middle_y = (x + to_x) / 2 + bend[0], (y + to_y) / 2 + bend[1]
+            bend = 0.05 if (target, source) in carried else 0.0  # so that both directions are visible
+            middle_x, middle_y = (x + to_x) / 2 + bend * (to_y - y), (y + to_y) / 2 - bend * (to_x - x)
             load = loads.get((source, target), 0.0)
             axes.plot(
                 [x, middle_x, to_x],
@@ -333,11 +333,6 @@ def draw_network(
         axes.set_axis_off()
 
     return draw_svg(4.2, draw, "the network: brokers with their subscribers, links by what they carried")
-
-
-def _bend(x: float, y: float, to_x: float, to_y: float) -> tuple[float, float]:
-    """Return the offset of a line's middle, so that both directions of a link are visible."""
-    return 0.05 * (to_y - y), -0.05 * (to_x - x)
 
 
 def placed(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> dict[str, tuple[float, float]]:

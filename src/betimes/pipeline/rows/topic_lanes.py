@@ -44,16 +44,10 @@ def is_checked_afterwards(pattern: str) -> bool:
 def pattern_columns(patterns: TextColumn) -> dict[str, TextColumn]:
     """Return the texts that patterns require, as columns named after lanes."""
     lanes = [lane_of(pattern) for pattern in patterns.texts]
-    columns: dict[str, TextColumn] = {}
-    for name in dict.fromkeys(lane[0] for lane in lanes if lane is not None):
-        texts: dict[str, int] = {}
-        codes = [
-            texts.setdefault(lane[1], len(texts)) if lane is not None and lane[0] == name else MISSING_CODE
-            for lane in lanes
-        ]
-        spread = np.array([*codes, MISSING_CODE], np.int32)[patterns.codes]
-        columns[name] = TextColumn(texts=tuple(texts), codes=spread)
-    return columns
+    return {
+        name: _column([lane[1] if lane and lane[0] == name else None for lane in lanes], patterns)
+        for name in dict.fromkeys(lane[0] for lane in lanes if lane is not None)
+    }
 
 
 def topic_columns(topics: TextColumn, names: Sequence[str]) -> dict[str, TextColumn]:
@@ -61,16 +55,20 @@ def topic_columns(topics: TextColumn, names: Sequence[str]) -> dict[str, TextCol
     columns: dict[str, TextColumn] = {}
     for name in names:
         kept = None if name == WHOLE_TOPIC else int(name.partition(":")[2])
-        texts: dict[str, int] = {}
-        codes = [
-            texts.setdefault("/".join(topic.split("/")[:kept]), len(texts))
-            if kept is None or topic.count("/") + 1 >= kept
-            else MISSING_CODE
+        texts = [
+            "/".join(topic.split("/")[:kept]) if kept is None or topic.count("/") + 1 >= kept else None
             for topic in topics.texts
         ]
-        spread = np.array([*codes, MISSING_CODE], np.int32)[topics.codes]
-        columns[name] = TextColumn(texts=tuple(texts), codes=spread)
+        columns[name] = _column(texts, topics)
     return columns
+
+
+def _column(texts: Sequence[str | None], column: TextColumn) -> TextColumn:
+    """Return the column with other texts; None is a missing one."""
+    found: dict[str, int] = {}
+    codes = [MISSING_CODE if text is None else found.setdefault(text, len(found)) for text in texts]
+    spread = np.array([*codes, MISSING_CODE], np.int32)[column.codes]
+    return TextColumn(texts=tuple(found), codes=spread)
 
 
 class PatternCheck:

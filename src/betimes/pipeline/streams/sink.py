@@ -79,7 +79,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish the rows of one partition."""
-        return publish_rows(iterator, self._options, f"{self._run}:{_partition()}")
+        return publish_rows(iterator, self._options, f"{self._run}:{_task().partitionId()}")
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -91,12 +91,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish the rows of one partition of a batch."""
-        context = TaskContext.get()
-        assert context is not None, "Spark calls this in a task"
-        query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
+        query, batch = (_task().getLocalProperty(name) for name in (QUERY, BATCH))
         if query is None or batch is None:
             raise BetimesError("this version of Spark does not give tasks of a stream their query and batch")
-        return publish_rows(iterator, self._options, f"{query}:{batch}:{_partition()}")
+        return publish_rows(iterator, self._options, f"{query}:{batch}:{_task().partitionId()}")
 
 
 def publish_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions, scope: str) -> SinkCommit:
@@ -165,7 +163,7 @@ def _content(row: Mapping[str, Any]) -> bytes:
     return json.dumps(said, sort_keys=True, default=repr).encode()
 
 
-def _partition() -> int:
+def _task() -> TaskContext:
     context = TaskContext.get()
     assert context is not None, "Spark calls this in a task"
-    return context.partitionId()
+    return context

@@ -98,7 +98,8 @@ def check_tables_place(directory: Path) -> None:
 def new_tables(directory: Path) -> Iterator[Path]:
     """Yield a folder to write tables into; when the block ends without an error, it becomes current."""
     with _locked(directory):
-        last = _last_run(directory)
+        link = directory / CURRENT
+        last = link.readlink().name if link.is_symlink() else None
         _remove_others(directory, {last})  # what interrupted runs have left
         number = int(last) if last and last.isdigit() else 0
         staging = directory / RUNS / f"{number + 1:06}"
@@ -199,11 +200,6 @@ def _naming_damaged_file(place: Path) -> Iterator[None]:
             if problem:
                 raise TablesError(f"{path}: {problem}\nhint: run betimes pipeline again") from error
         raise
-
-
-def _last_run(directory: Path) -> str | None:
-    link = directory / CURRENT
-    return link.readlink().name if link.is_symlink() else None
 
 
 def _set_current(directory: Path, run: Path) -> None:
