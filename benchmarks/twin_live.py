@@ -108,7 +108,7 @@ def compared(twin: Twin, tables: Path) -> dict[str, tuple[float, float]]:
     measured = measured_on_time(tables)
     names = {each.id: (subscriber_of(each), each.home) for each in twin.scenario.subscriptions}
     return {
-        names[each][0]: (share, measured[names[each]].on_time_share)
+        names[each][0]: (share, measured[names[each]][0])
         for each, (share, _) in said.items()
         if names[each] in measured
     }

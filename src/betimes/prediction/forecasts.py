@@ -17,18 +17,11 @@ from betimes.kernels.compile import kernel
 from betimes.kernels.types import Integers, Numbers
 from betimes.model.distributions import NumberDistribution
 from betimes.model.statistics import WaitStatistics
+from betimes.prediction import wait_distributions
 from betimes.prediction.delay_grids import DelayGrid, Transform
 from betimes.prediction.journeys import NOWHERE, Journey, VisitedPlace
 from betimes.prediction.queueing import Flows, Waits, mean_wait_mm1_s, waits_gg1
 from betimes.prediction.service_times import Services
-from betimes.prediction.wait_distributions import (
-    WaitMoments,
-    calibrated,
-    impatient,
-    law_moments,
-    shifted,
-    spread,
-)
 
 FOR_EVER = -1  # instead of a cell
 ITERATIONS_MAX = 40
@@ -107,7 +100,7 @@ class Forecaster:
         # by kind of size and number of subscriptions
         self._known_taking: dict[tuple[int, int], Transform] = {}
         # by place: the reference for observed waits; None: those of the forecast itself
-        self.base: Sequence[WaitMoments] | None = None
+        self.base: Sequence[wait_distributions.WaitMoments] | None = None
 
     def loads(self, node_rates: Sequence[Numbers], entry_scv: Numbers, stored: int) -> Loads:
         """Return rates, burstiness, services and waits of all places (001, eqs. 5 to 7 and 12 to 18)."""
@@ -181,7 +174,7 @@ class Forecaster:
         laws = np.zeros_like(alive)
         laws[:, 0] = 1.0
         at = self._stations
-        laws[at] = impatient(
+        laws[at] = wait_distributions.impatient(
             self.grid, alive[at], loads.service_s[at], loads.arrivals_scv[at], loads.service_scv[at]
         )
         return loads, laws
@@ -245,22 +238,22 @@ class Forecaster:
         for place in seen:
             moments = self.source_moments(source, forecast, place)
             longer = replace(moments, mean_s=moments.mean_s * waits_factor)
-            changed[place] = self.grid.transform(spread(self.grid, longer))
+            changed[place] = self.grid.transform(wait_distributions.spread(self.grid, longer))
         return changed
 
-    def source_moments(self, source: int, forecast: Forecast, place: int) -> WaitMoments:
+    def source_moments(self, source: int, forecast: Forecast, place: int) -> wait_distributions.WaitMoments:
         """Return the moments of the waits at a place for events of a source."""
         now, seen = self.moments(forecast, place), self.sources[source].waits.get(place)
         if seen is None or self.model is not ForecastModel.WAIT:
             return now
-        return calibrated(now, now if self.base is None else self.base[place], seen)
+        return wait_distributions.calibrated(now, now if self.base is None else self.base[place], seen)
 
-    def moments(self, forecast: Forecast, place: int) -> WaitMoments:
+    def moments(self, forecast: Forecast, place: int) -> wait_distributions.WaitMoments:
         """Return the moments of the waits at a place, before any calibration."""
         if not self._places[place].is_station:
-            return WaitMoments(mean_s=0.0, waiting_share=0.0, tail_scv=1.0)
+            return wait_distributions.WaitMoments(mean_s=0.0, waiting_share=0.0, tail_scv=1.0)
         if self.early_drop:
-            return law_moments(self.grid, forecast.wait_laws[place])
+            return wait_distributions.law_moments(self.grid, forecast.wait_laws[place])
         return _moments(forecast.loads.waits, place)
 
     def wait_laws(self, loads: Loads) -> Numbers:
@@ -274,7 +267,11 @@ class Forecaster:
             law = known.get(key)
             if law is None:
                 is_ours = self.model is ForecastModel.WAIT
-                law = spread(self.grid, moments) if is_ours else shifted(self.grid, moments.mean_s)
+                law = (
+                    wait_distributions.spread(self.grid, moments)
+                    if is_ours
+                    else wait_distributions.shifted(self.grid, moments.mean_s)
+                )
             self._laws[key] = laws[place] = law
         return laws
 
@@ -286,8 +283,8 @@ class Forecaster:
         return self._service_laws[law]
 
 
-def _moments(waits: Waits, place: int) -> WaitMoments:
-    return WaitMoments(
+def _moments(waits: Waits, place: int) -> wait_distributions.WaitMoments:
+    return wait_distributions.WaitMoments(
         mean_s=float(waits.mean_s[place]),
         waiting_share=float(waits.waiting_share[place]),
         tail_scv=max(float(waits.tail_scv[place]), 0.0),

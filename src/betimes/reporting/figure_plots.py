@@ -120,16 +120,9 @@ def _draw_panel(
         else:
             _draw_curve(axes, on_curve, style)
         marks = [each for each in published if each.panel == panel.key and each.curve == curve]
-        axes.plot(
-            [mark.x for mark in marks],
-            [mark.y for mark in marks],
-            PUBLISHED_MARKER,
-            color=style.colour,
-            markersize=12,
-            markerfacecolor="white",
-            markeredgewidth=1.2,
-            zorder=style.height + 2,
-        )
+        x, y = [mark.x for mark in marks], [mark.y for mark in marks]
+        looks: dict[str, Any] = {"markersize": 12, "markerfacecolor": "white", "markeredgewidth": 1.2}
+        axes.plot(x, y, PUBLISHED_MARKER, color=style.colour, zorder=style.height + 2, **looks)
     axes.set_title(panel.title, fontsize=10)
     axes.set_xlabel(panel.x_label)
     if panel.x_is_logarithmic:
@@ -157,16 +150,8 @@ def _draw_curve(axes: Axes, points: list[Point], style: CurveStyle) -> None:
     if not points:
         return
     x, y, sd = ([getattr(point, name) for point in points] for name in ("x", "y", "sd"))
-    axes.plot(
-        x,
-        y,
-        color=style.colour,
-        linestyle=style.dash,
-        linewidth=style.width,
-        marker=style.marker,
-        markersize=5,
-        zorder=style.height,
-    )
+    line: dict[str, Any] = {"color": style.colour, "linestyle": style.dash, "linewidth": style.width}
+    axes.plot(x, y, marker=style.marker, markersize=5, zorder=style.height, **line)
     if len(points) >= BAND_POINTS_MIN:
         low, high = ([a + sign * b for a, b in zip(y, sd, strict=True)] for sign in (-1, 1))
         axes.fill_between(x, low, high, color=style.colour, alpha=0.15, linewidth=0, zorder=1)
@@ -175,17 +160,9 @@ def _draw_curve(axes: Axes, points: list[Point], style: CurveStyle) -> None:
 
 
 def _draw_cloud(axes: Axes, points: list[Point], style: CurveStyle) -> None:
-    axes.plot(
-        [point.x for point in points],
-        [point.y for point in points],
-        linestyle="none",
-        marker=style.marker,
-        markersize=2.5,
-        color=style.colour,
-        alpha=0.5,
-        markeredgewidth=0,
-        zorder=style.height,
-    )
+    x, y = [point.x for point in points], [point.y for point in points]
+    looks: dict[str, Any] = {"markersize": 2.5, "alpha": 0.5, "markeredgewidth": 0}
+    axes.plot(x, y, style.marker, color=style.colour, zorder=style.height, **looks)
 
 
 def _draw_legend(figure: Figure, styles: dict[str, CurveStyle], *, marked: bool, has_bands: bool) -> None:

@@ -169,17 +169,17 @@ $age = 42.5  # milliseconds since the message was published
 
 def commands_page(root: Any) -> str:
     """Return all commands with their options."""
-    parts = [
-        "# Reference: commands",
-        MADE_BY.format("commands"),
-        COMMANDS_ABOUT,
-    ]
+    parts = []
     for name, command in sorted(_leaves(root)):
         about = (command.help or "").strip().split("\n\n")[0].replace("\n", " ")
         parts += [f"## betimes {name}", about]
         rows = [_parameter_row(each) for each in command.params if each.name != "help"]
         parts.append(_table(["option", "meaning"], [row for row in rows if row is not None]))
-    return "\n\n".join(parts) + "\n"
+    return _page("commands", "commands", COMMANDS_ABOUT, *parts)
+
+
+def _page(title: str, name: str, *parts: str) -> str:
+    return "\n\n".join((f"# Reference: {title}", MADE_BY.format(name), *parts)) + "\n"
 
 
 def _leaves(command: Any, before: str = "") -> list[tuple[str, Any]]:
@@ -194,42 +194,30 @@ def _leaves(command: Any, before: str = "") -> list[tuple[str, Any]]:
 def _parameter_row(parameter: Any) -> list[str] | None:
     if getattr(parameter, "hidden", False):
         return None
-    options = [*parameter.opts, *parameter.secondary_opts]
     is_argument = parameter.param_type_name == "argument"
-    written = (
-        f"`{parameter.metavar or parameter.name}`"
-        if is_argument
-        else ", ".join(f"`{each}`" for each in options)
-    )
+    options = [*parameter.opts, *parameter.secondary_opts]
+    names = [parameter.metavar or parameter.name] if is_argument else options
+    written = ", ".join(f"`{each}`" for each in names)
     return [written, (getattr(parameter, "help", "") or "").replace("\n", " ")]
 
 
 def configuration_page() -> str:
     """Return all keys of a broker's file."""
-    parts = [
-        "# Reference: a broker's configuration",
-        MADE_BY.format("configuration"),
-        "`betimes broker FILE.toml`. Every key is optional. Paths are relative to the file.",
-    ]
+    parts = ["`betimes broker FILE.toml`. Every key is optional. Paths are relative to the file."]
     for table in dict.fromkeys(key.place for key in KEYS):
         rows = [[f"`{key.name} = {key.example}`", key.meaning] for key in KEYS if key.place == table]
         parts += [
             f"## {f'`{table}`' if table else 'At the top'}",
             _table(["example", "meaning"], rows),
         ]
-    return "\n\n".join(parts) + "\n"
+    return _page("a broker's configuration", "configuration", *parts)
 
 
 def properties_page() -> str:
     """Return all user properties that Betimes defines."""
     rows = [[f"`{each.name}`", each.place, f"`{each.example}`", each.meaning] for each in PROPERTIES]
-    parts = [
-        "# Reference: user properties",
-        MADE_BY.format("properties"),
-        PROPERTIES_ABOUT,
-        _table(["property", "packet", "example", "meaning"], rows),
-    ]
-    return "\n\n".join(parts) + "\n"
+    table = _table(["property", "packet", "example", "meaning"], rows)
+    return _page("user properties", "properties", PROPERTIES_ABOUT, table)
 
 
 def metrics_page() -> str:
@@ -245,13 +233,8 @@ def metrics_page() -> str:
         rows.append(
             [f"`{name}`", family.type, ", ".join(f"`{label}`" for label in labels), family.documentation]
         )
-    parts = [
-        "# Reference: metrics",
-        MADE_BY.format("metrics"),
-        METRICS_ABOUT,
-        _table(["metric", "kind", "labels", "meaning"], rows),
-    ]
-    return "\n\n".join(parts) + "\n"
+    table = _table(["metric", "kind", "labels", "meaning"], rows)
+    return _page("metrics", "metrics", METRICS_ABOUT, table)
 
 
 def _everything() -> Any:

@@ -17,7 +17,7 @@ from betimes.pipeline.tables.files import TablesError
 from betimes.pipeline.tables.shapes import TRANSFERS
 from betimes.pipeline.telemetry.job import run_pipeline
 from betimes.pipeline.twin import twin as module
-from betimes.pipeline.twin.twin import Measured, both_ways, measured_on_time, twin_of
+from betimes.pipeline.twin.twin import both_ways, measured_on_time, twin_of
 from betimes.scheduling.strategies import strategy_named
 from betimes.simulator.network import SimulatedNetwork
 from betimes.simulator.traces import play, spreads
@@ -40,8 +40,8 @@ def test_a_twin_has_the_links_subscribers_and_events_of_the_tables(tmp_path):
 def test_what_was_measured_is_known_by_subscriber_and_home(tmp_path):
     found = measured_on_time(make_tables(tmp_path, wanted={NASTY: 40.0}))
     assert found == {
-        ("s", "b"): Measured(on_time_share=0.8, wanted=10.0),
-        (NASTY, "c"): Measured(on_time_share=0.6, wanted=40.0),
+        ("s", "b"): (0.8, 10.0),
+        (NASTY, "c"): (0.6, 40.0),
     }
 
 
@@ -116,7 +116,7 @@ def test_a_twin_does_as_its_network_did_and_as_it_does_when_more_is_published(sp
     before = spreads([play(twin, eb, seed) for seed in (1, 2, 3)])
     for each in twin.scenario.subscriptions:
         assert before.subscribers[each.id][0] == pytest.approx(
-            measured[subscriber_of(each), each.home].on_time_share, abs=0.05
+            measured[subscriber_of(each), each.home][0], abs=0.05
         )
     truth = [SimulatedNetwork(network(3.0), eb, seed).run() for seed in (11, 12, 13)]
     after = spreads([play(twin.faster(2.0), eb, seed) for seed in (1, 2, 3)])

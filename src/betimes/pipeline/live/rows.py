@@ -27,16 +27,9 @@ import pyarrow.parquet as pq
 from betimes.broker.observe.telemetry_log import TELL_AGAIN_EVERY_S
 from betimes.pipeline.rows.events import one_array
 from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
+from betimes.pipeline.telemetry import quarantine
 from betimes.pipeline.telemetry.input import FILE, open_files
 from betimes.pipeline.telemetry.job import compiling
-from betimes.pipeline.telemetry.quarantine import (
-    CONTENT_LETTERS_MAX,
-    TIME_S_MAX,
-    VERDICT,
-    judged,
-    sql_text,
-    with_unreadable_texts,
-)
 from betimes.pipeline.telemetry.survey import Survey
 from betimes.telemetry.files import KINDS, table_schema
 
@@ -127,19 +120,21 @@ class LiveRows:
         """Return the rows of all kinds in one frame, with the verdict on each."""
         judged_frames: list[DataFrame] = []
         for kind, frame in frames.items():
-            checked = judged(frame, kind, brokers)
+            checked = quarantine.judged(frame, kind, brokers)
             if kind == "subscribed":
-                checked = with_unreadable_texts(checked)
+                checked = quarantine.with_unreadable_texts(checked)
             if kind not in LONG_KEPT:
-                checked = checked.withColumn(VERDICT, F.expr(self.verdict_with_late(watermarks_s)))
-            row = F.substring(F.to_json(F.struct(*table_schema(kind).names)), 1, CONTENT_LETTERS_MAX)
+                checked = checked.withColumn(quarantine.VERDICT, F.expr(self.verdict_with_late(watermarks_s)))
+            row = F.substring(
+                F.to_json(F.struct(*table_schema(kind).names)), 1, quarantine.CONTENT_LETTERS_MAX
+            )
             marked = checked.select(
                 *table_schema(kind).names,
                 FILE,
                 F.lit(kind).alias("kind"),
-                F.col(f"{VERDICT}.reason").alias("verdict_reason"),
-                F.col(f"{VERDICT}.detail").alias("verdict_detail"),
-                F.when(F.col(VERDICT).isNotNull(), row).alias("verdict_content"),
+                F.col(f"{quarantine.VERDICT}.reason").alias("verdict_reason"),
+                F.col(f"{quarantine.VERDICT}.detail").alias("verdict_detail"),
+                F.when(F.col(quarantine.VERDICT).isNotNull(), row).alias("verdict_content"),
             )
             judged_frames.append(marked)
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), judged_frames)
@@ -147,13 +142,15 @@ class LiveRows:
     def verdict_with_late(self, watermarks_s: Mapping[str, float]) -> str:
         """Return the verdict on a row, late ones included, as an expression of SQL."""
         if not watermarks_s:
-            return VERDICT
+            return quarantine.VERDICT
         ends = {name: closed_before_s(at_s, self.settings) for name, at_s in watermarks_s.items()}
-        pairs = ", ".join(f"{sql_text(name)}, CAST({end_s!r} AS DOUBLE)" for name, end_s in ends.items())
+        pairs = ", ".join(
+            f"{quarantine.sql_text(name)}, CAST({end_s!r} AS DOUBLE)" for name, end_s in ends.items()
+        )
         end = f"TRY_ELEMENT_AT(MAP({pairs}), broker)"
         detail = f"CONCAT('time_s is ', time_s, ', and windows before ', {end}, ' are closed')"
         late = f"NAMED_STRUCT('reason', '{LATE}', 'detail', {detail})"
-        return f"COALESCE({VERDICT}, CASE WHEN time_s < {end} THEN {late} END)"
+        return f"COALESCE({quarantine.VERDICT}, CASE WHEN time_s < {end} THEN {late} END)"
 
     def _join(self, before: Path, made: Path, folder: Path, state: LiveState, bad: pa.Table) -> None:
         """Write the kept rows that still count together with the new ones."""
@@ -171,7 +168,7 @@ class LiveRows:
             kept = pq.read_table(old) if old.exists() else schema.empty_table()
             if kind != "dropped":  # rows of it may be alike: one for each subscriber's loss
                 new, again = without_known(kept, new)
-                contents = [json.dumps(row)[:CONTENT_LETTERS_MAX] for row in again.to_pylist()]
+                contents = [json.dumps(row)[: quarantine.CONTENT_LETTERS_MAX] for row in again.to_pylist()]
                 aside.append(_quarantined([("", AGAIN, ALREADY, each, kind) for each in contents]))
             state.rows += new.num_rows
             whole = self._recent(pa.concat_tables([kept, new]), kind, state.watermarks_s)
@@ -211,7 +208,7 @@ def newest_times(files: Sequence[Path]) -> dict[str, float]:
     for path in files:
         try:
             rows = pq.read_table(path, columns=["broker", "time_s"])
-            usable = rows.filter((pc.field("time_s") >= 0.0) & (pc.field("time_s") <= TIME_S_MAX))
+            usable = rows.filter((pc.field("time_s") >= 0.0) & (pc.field("time_s") <= quarantine.TIME_S_MAX))
         except (pa.ArrowException, OSError, KeyError):
             continue
         if not pa.types.is_string(usable["broker"].type):

@@ -22,15 +22,9 @@ from numpy.typing import NDArray
 from betimes.kernels.types import Integers
 from betimes.matching.index.event_batch import EventBatch, TextColumn
 from betimes.matching.index.index import MatchingIndex
+from betimes.pipeline.rows import topic_lanes
 from betimes.pipeline.rows.events import EventColumns
 from betimes.pipeline.rows.subscriptions import SubscriptionColumns
-from betimes.pipeline.rows.topic_lanes import (
-    WHOLE_TOPIC,
-    PatternCheck,
-    is_checked_afterwards,
-    pattern_columns,
-    topic_columns,
-)
 
 MAGIC = b"betimes-set-1\0\0\0"
 _ALIGNED_BYTES = 64
@@ -58,7 +52,7 @@ class SubscriptionSet:
 
     def __init__(self, subscriptions: SubscriptionColumns) -> None:
         patterns = subscriptions.patterns
-        texts = pattern_columns(patterns) if patterns is not None else {}
+        texts = topic_lanes.pattern_columns(patterns) if patterns is not None else {}
         written = np.zeros(len(subscriptions), np.bool_)
         written[list(subscriptions.filters)] = True
         plain = np.flatnonzero(~written)
@@ -78,10 +72,13 @@ class SubscriptionSet:
         self._person = np.asarray(coded.indices, np.int32) if self.is_repeated else np.empty(0, np.int32)
         self._people = coded.dictionary if self.is_repeated else subscriptions.subscribers
         self._checked = np.array(
-            [*(is_checked_afterwards(text) for text in patterns.texts), False] if patterns else [], np.bool_
+            [*(topic_lanes.is_checked_afterwards(text) for text in patterns.texts), False]
+            if patterns
+            else [],
+            np.bool_,
         )
         self._pattern = patterns.codes.astype(np.int32) if patterns else np.empty(0, np.int32)
-        self._check = PatternCheck(patterns.texts if patterns else ())
+        self._check = topic_lanes.PatternCheck(patterns.texts if patterns else ())
         self.attributes = self.index.attributes
 
     def __len__(self) -> int:
@@ -124,10 +121,10 @@ class SubscriptionSet:
         return self._people
 
     def _batch(self, events: EventColumns) -> EventBatch:
-        lanes = [name for name in self.attributes if name.partition(":")[0] == WHOLE_TOPIC]
+        lanes = [name for name in self.attributes if name.partition(":")[0] == topic_lanes.WHOLE_TOPIC]
         if not lanes or events.topics is None:
             return events.batch
-        texts = dict(events.batch.texts) | topic_columns(events.topics, lanes)
+        texts = dict(events.batch.texts) | topic_lanes.topic_columns(events.topics, lanes)
         return EventBatch(
             size=events.batch.size, numbers=events.batch.numbers, texts=texts, flags=events.batch.flags
         )

@@ -58,30 +58,20 @@ def link_distributions(
 ) -> DataFrame:
     """Return the table of links: their speed (by source and target), and their losses."""
     ends = ["source", "target"]
-    rows = [dict(zip(ends, name, strict=True)) | _spread_row(spread) for name, spread in spreads.items()]
     known = ("sent", "lost", "loss")
     schema = pa.schema([field for field in arrow_schema(LINKS.ddl) if field.name not in known])
+    values = [(*name, *_spread_values(spread)) for name, spread in spreads.items()]
+    rows = [dict(zip(schema.names, each, strict=True)) for each in values]
     speeds = spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema))
     loss = F.when(F.col("sent") > 0, F.col("lost") / F.col("sent"))
     return speeds.join(losses, on=ends, how="full").withColumn("loss", loss).select(*LINKS.names)
 
 
-def _spread_row(spread: HistogramShape) -> dict[str, object]:
+def _spread_values(spread: HistogramShape) -> tuple[object, ...]:
     histogram = spread.histogram()
-    return {
-        "count_rows": spread.rows,
-        "count": spread.count,
-        "s_per_kb_mean": spread.mean,
-        "s_per_kb_variance": spread.variance,
-        "s_per_kb_least": spread.least,
-        "s_per_kb_most": spread.most,
-        "s_per_kb_median": spread.quantile(0.5),
-        "s_per_kb_p90": spread.quantile(0.9),
-        "s_per_kb_p99": spread.quantile(0.99),
-        "s_per_kb_start": histogram.start,
-        "s_per_kb_width": histogram.width,
-        "s_per_kb_weights": list(histogram.weights),
-    }
+    moments = (spread.rows, spread.count, spread.mean, spread.variance, spread.least, spread.most)
+    quantiles = (spread.quantile(share) for share in (0.5, 0.9, 0.99))
+    return (*moments, *quantiles, histogram.start, histogram.width, list(histogram.weights))
 
 
 def link_losses(

@@ -135,18 +135,10 @@ def _scenario(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """The measured on-time share of a subscriber, and the number of messages behind it."""
-
-    on_time_share: float
-    wanted: float
-
-
-def measured_on_time(tables: Path) -> dict[tuple[str, str], Measured]:
-    """Return the measured on-time share of each subscriber at its home."""
+def measured_on_time(tables: Path) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the measured on-time share of each subscriber at its home, and how many messages it wanted."""
     return {
-        (row["subscriber"], row["home"]): Measured(on_time_share=row["on_time_share"], wanted=row["wanted"])
+        (row["subscriber"], row["home"]): (row["on_time_share"], row["wanted"])
         for row in measured_shares(current_tables(tables))
         if row["wanted"]
     }

@@ -85,8 +85,8 @@ def ask(
     """
     twin = twin_of(tables)
     found = measured_on_time(tables)
-    measured = _by_subscription(twin, {person: each.on_time_share for person, each in found.items()})
-    wanted = _by_subscription(twin, {person: each.wanted for person, each in found.items()})
+    measured = _by_subscription(twin, {person: share for person, (share, _) in found.items()})
+    wanted = _by_subscription(twin, {person: count for person, (_, count) in found.items()})
     changed, assumed = _changed(twin, question)
     player = _Player(progress, len(candidates) * (len(candidates) > 1) + seeds * (1 + question.is_change))
     judged = reliable_shares(measured, wanted)
