@@ -24,7 +24,7 @@ from betimes.pipeline.live.rows import QUARANTINE_FILE, LiveSettings, LiveState,
 from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.files import new_tables
-from betimes.pipeline.tables.shapes import Column, table
+from betimes.pipeline.tables.shapes import read_shapes
 from betimes.pipeline.telemetry import job
 from betimes.pipeline.telemetry.distributions import weight
 from betimes.pipeline.telemetry.histograms import Measure
@@ -35,22 +35,21 @@ from betimes.pipeline.telemetry.survey import Since, Survey
 from betimes.telemetry.files import KINDS, table_schema
 
 LIVE_SPEED = Measure(keys=("neighbour", "broker"), value="transfer_s", divisor="size_kb")
-WINDOWS = table(
-    "windows",
-    "what was seen of a link or a subscriber within one window of time",
-    Column("what", "`link` (seconds for a kilobyte) or `subscriber` (ages)", "string"),
-    Column("broker", "on whose clock: where the link ends, or the subscriber is", "string"),
-    Column("name", "the broker where the link begins, or the subscriber", "string"),
-    Column("from_s", "when the window begins", "double"),
-    Column("is_closed", "nothing that comes later counts here any more", "boolean"),
-    Column("count_rows", "rows", "bigint"),
-    Column("count", "messages that those stand for", "double"),
-    Column("mean", "the mean", "double"),
-    Column("median", "the median, about", "double"),
-    Column("p99", "the 99th percentile, about", "double"),
-    Column("on_time_share", "of a subscriber: of what came, what came in time", "double"),
-    is_filled=False,
-)
+(WINDOWS,) = read_shapes("""\
+windows: what was seen of a link or a subscriber within one window of time
+filled by other jobs
+what string: `link` (seconds for a kilobyte) or `subscriber` (ages)
+broker string: on whose clock: where the link ends, or the subscriber is
+name string: the broker where the link begins, or the subscriber
+from_s double: when the window begins
+is_closed boolean: nothing that comes later counts here any more
+count_rows bigint: rows
+count double: messages that those stand for
+mean double: the mean
+median double: the median, about
+p99 double: the 99th percentile, about
+on_time_share double: of a subscriber: of what came, what came in time
+""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
