@@ -7,11 +7,14 @@ import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
 from betimes.client.addresses import Address
+from betimes.client.connection import connected
+from betimes.client.errors import UnreachableError
 from betimes.control.rounds import (
     Centre,
     Round,
@@ -20,7 +23,6 @@ from betimes.control.rounds import (
     print_round,
     publish_everywhere,
 )
-from betimes.control.telemetry_tap import TelemetryTap
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError, TextError
 from betimes.model.statistics import NetworkStatistics
@@ -33,9 +35,14 @@ from betimes.pipeline.tables.files import current_tables
 from betimes.pipeline.tables.predictions import write_predictions
 from betimes.prediction.predict import Prediction
 from betimes.telemetry.files import labels_in
+from betimes.telemetry.messages import TELEMETRY_TOPIC, TelemetryMessageError
 from betimes.telemetry.spool import Spool
 from betimes.terminal.terminal import print_notice
 
+WRITE_EVERY_S = 1.0
+AGAIN_AFTER_S = 2.0
+MESSAGES_WAITING_MAX = 1_000  # of one broker
+END_S_MAX = 10.0
 STREAM = "stream"  # the folder below the tables with the state between batches
 KEPT_S_MAX = 7 * 24 * 3600.0
 MEASURE_EVERY_S = 30.0
@@ -179,3 +186,70 @@ async def tell_alarms(alarms: Sequence[Alarm], centre: Centre) -> dict[Address, 
             yield topic, *signed_alarm(topic, asdict(alarm), time.time_ns(), centre.secret)
 
     return await publish_everywhere(signed, centre.brokers, centre.ca)
+
+
+class TelemetryTap:
+    """Subscribes to the telemetry of brokers while it is open, and writes it to a directory.
+
+    For a centre that shares no directory with the brokers: the stream reads these files like a broker's own.
+    A thread reconnects to a broker that is away; the broker then sends its subscriptions again.
+    """
+
+    def __init__(self, brokers: Sequence[Address], directory: Path, *, ca: Path | None = None) -> None:
+        self._brokers = [replace(each, client_id=None) for each in brokers]  # the centre may use that id
+        self._ca = ca
+        self._spool = Spool(directory)
+        self._left_out = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="betimes-telemetry-tap", daemon=True)
+
+    def __enter__(self) -> TelemetryTap:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(END_S_MAX)
+
+    def _run(self) -> None:
+        asyncio.run(self._listen())
+
+    async def _listen(self) -> None:
+        tasks = [asyncio.create_task(self._follow(each)) for each in self._brokers]
+        try:
+            while not self._ended.is_set():
+                await asyncio.sleep(WRITE_EVERY_S)
+                self._spool.write()
+                if self._spool.left_out > self._left_out:
+                    print_notice(f"telemetry dropped: {self._spool.left_out - self._left_out:,} rows")
+                    self._left_out = self._spool.left_out
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._spool.write()
+
+    async def _follow(self, address: Address) -> None:
+        """Receive the telemetry of one broker, and reconnect without end."""
+        said = ""
+        while True:
+            try:
+                await self._take_all(address)
+                problem = "the broker closed the connection"
+            except UnreachableError as error:
+                problem = str(error)
+            except BetimesError as error:
+                problem = f"{error}\nhint: the broker's access list must allow reading {TELEMETRY_TOPIC}/#"
+            if problem != said:
+                print_notice(f"no telemetry from {address} for now: {problem}")
+                said = problem
+            await asyncio.sleep(AGAIN_AFTER_S)
+
+    async def _take_all(self, address: Address) -> None:
+        async with (
+            connected(address, ca=self._ca) as client,
+            client.subscribe(f"{TELEMETRY_TOPIC}/#", buffer=MESSAGES_WAITING_MAX) as told,
+        ):
+            async for message in told:
+                with suppress(TelemetryMessageError):  # a kind that this version does not know
+                    self._spool.take(message.topic, message.payload, time.time())

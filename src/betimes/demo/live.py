@@ -76,14 +76,8 @@ class LiveRun:
 
 
 def _score_json(score: Score) -> dict[str, Any]:
-    return {
-        "wanted": score.wanted,
-        "arrived": score.arrived,
-        "on_time": score.on_time,
-        "on_time_share": score.on_time_share,
-        "earning": score.earning,
-        "on_offer": score.on_offer,
-    }
+    names = ("wanted", "arrived", "on_time", "on_time_share", "earning", "on_offer")
+    return {name: getattr(score, name) for name in names}
 
 
 def _outcome_json(outcome: DemoOutcome) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 
 from betimes.demo.flights import Departure
@@ -46,14 +46,8 @@ class Score:
 
 def total(scores: Iterable[Score]) -> Score:
     """Return the sum of scores."""
-    scores = list(scores)
-    return Score(
-        wanted=sum(each.wanted for each in scores),
-        arrived=sum(each.arrived for each in scores),
-        on_time=sum(each.on_time for each in scores),
-        earning=sum(each.earning for each in scores),
-        on_offer=sum(each.on_offer for each in scores),
-    )
+    rows = [asdict(each) for each in scores]
+    return Score(**{each.name: sum(row[each.name] for row in rows) for each in fields(Score)})
 
 
 class DemoTally:

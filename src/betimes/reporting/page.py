@@ -11,7 +11,6 @@ from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from betimes.model.errors import BetimesError
 from betimes.terminal.terminal import cell_text
@@ -56,17 +55,8 @@ def page_text(title: str, about: str, numbers: Sequence[tuple[str, str]], sectio
         title=title,
         about=about,
         numbers=numbers,
-        style=Markup((pages / "page.css").read_text()),
-        sections=[
-            {
-                "key": each.key,
-                "title": each.title,
-                "texts": each.texts,
-                "pictures": [Markup(picture) for picture in each.pictures],
-                "tables": [table.shown() for table in each.tables],
-            }
-            for each in sections
-        ],
+        style=(pages / "page.css").read_text(),
+        sections=sections,
     )
 
 

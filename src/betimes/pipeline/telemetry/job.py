@@ -26,12 +26,11 @@ from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.files import check_tables_place, naming_damaged_files, new_tables, write_frame
 from betimes.pipeline.tables.shapes import RELIABILITY, SUBSCRIPTIONS
 from betimes.pipeline.telemetry import distributions
-from betimes.pipeline.telemetry.clocks import clock_differences, clocks_ahead_s
 from betimes.pipeline.telemetry.histograms import Measure, spreads
 from betimes.pipeline.telemetry.input import TelemetryInput, check_telemetry, open_telemetry, union
 from betimes.pipeline.telemetry.quarantine import sort_out
 from betimes.pipeline.telemetry.run_facts import RunFacts, write_facts
-from betimes.pipeline.telemetry.survey import Since, Survey, survey
+from betimes.pipeline.telemetry.survey import Since, Survey, clock_differences, clocks_ahead_s, survey
 from betimes.pipeline.telemetry.wanted_events import EVENT_COLUMNS, Circumstances, match_events
 
 Z_95 = 1.959963984540054  # 95 % of the normal distribution lie within so many deviations

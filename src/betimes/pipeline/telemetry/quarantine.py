@@ -31,6 +31,15 @@ BOUND_COLUMNS = ("deadline_s", "delay_s_max", "delay_s_allowed")  # infinity: no
 COUNT_COLUMNS = ("number", "wanted", "stored", "queue_length", "destinations", "subscribers")
 NAME_COLUMNS = ("broker", "origin", "neighbour", "destination", "subscriber", "pattern")
 TEXT_READERS: dict[str, Callable[[str], object]] = {"filter": parse_filter, "pattern": shared_parts}
+TIME_CONDITIONS = {
+    name: f"`{name}` BETWEEN 0D AND {most}"
+    for columns, most in (
+        (CLOCK_COLUMNS, f"{TIME_S_MAX}D"),
+        (DURATION_COLUMNS, f"{DURATION_S_MAX}D"),
+        (BOUND_COLUMNS, "CAST('Infinity' AS DOUBLE)"),  # NaN is above it, as Spark orders numbers
+    )
+    for name in columns
+}
 # Conditions on columns that are not times. Python writes numbers that JSON does not have.
 VALUE_CONDITIONS = {
     "share": "share > 0 AND share <= 1",
@@ -71,30 +80,20 @@ def verdict_text(kind: str, brokers: Sequence[str]) -> str:
     """
     names = table_schema(kind).names
     known = ", ".join(sql_text(name) for name in brokers)
-    checks = [("missing value", name, f"`{name}` IS NULL") for name in names]
-    checks += [
-        ("impossible time", name, f"`{name}` NOT BETWEEN 0D AND {most}")
-        for columns, most in (
-            (CLOCK_COLUMNS, f"{TIME_S_MAX}D"),
-            (DURATION_COLUMNS, f"{DURATION_S_MAX}D"),
-            (BOUND_COLUMNS, "CAST('Infinity' AS DOUBLE)"),  # NaN is above it, as Spark orders numbers
-        )
-        for name in columns
-        if name in names
-    ]
-    checks += [
-        ("impossible value", name, f"NOT ({condition})")
-        for name, condition in VALUE_CONDITIONS.items()
-        if name in names
-    ]
-    checks += [
-        ("unknown broker", name, f"`{name}` NOT IN ({known})")
-        for name in OTHER_BROKER_COLUMNS
-        if name in names
-    ]
+    conditions = {
+        "missing value": {name: f"`{name}` IS NOT NULL" for name in names},
+        "impossible time": TIME_CONDITIONS,
+        "impossible value": VALUE_CONDITIONS,
+        "unknown broker": {name: f"`{name}` IN ({known})" for name in OTHER_BROKER_COLUMNS},
+    }
     wrong_type = _verdict_text("wrong type", f"CONCAT_WS(', ', {WRONG})")
     branches = [f"WHEN SIZE({WRONG}) > 0 THEN {wrong_type}"]
-    branches += [f"WHEN {bad} THEN {_verdict_text(reason, _held(name))}" for reason, name, bad in checks]
+    branches += [
+        f"WHEN NOT ({condition}) THEN {_verdict_text(reason, _held(name))}"
+        for reason, stated in conditions.items()
+        for name, condition in stated.items()
+        if name in names
+    ]
     return f"CASE {' '.join(branches)} END"
 
 

@@ -23,8 +23,8 @@ from betimes.model.topology import Link, Scenario
 from betimes.pipeline.live.alarms import measured_shares
 from betimes.pipeline.tables.files import TablesError, current_tables, read_batches
 from betimes.pipeline.tables.shapes import EVENTS, TRANSFERS
-from betimes.pipeline.telemetry.clocks import DIGITS, EVENTS_COMPARED, clocks_ahead_s
 from betimes.pipeline.telemetry.model import learn_statistics
+from betimes.pipeline.telemetry.survey import DIGITS, EVENTS_COMPARED, clocks_ahead_s
 from betimes.simulator.traces import Trace, Twin
 
 ROWS_READ_MAX = 2_000_000

@@ -12,7 +12,7 @@ import pytest
 
 import betimes
 from betimes.client.addresses import read_address
-from betimes.control.telemetry_tap import TelemetryTap
+from betimes.control.stream import TelemetryTap
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 pytestmark = pytest.mark.live

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.pipeline.telemetry.clocks import clock_differences, clocks_ahead_s
+from betimes.pipeline.telemetry.survey import clock_differences, clocks_ahead_s
 
 
 @pytest.mark.spark
