@@ -15,14 +15,7 @@ from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
 from betimes.client.addresses import Address
 from betimes.client.connection import connected
 from betimes.client.errors import UnreachableError
-from betimes.control.rounds import (
-    Centre,
-    Round,
-    check_told,
-    predict_and_tell,
-    print_round,
-    publish_everywhere,
-)
+from betimes.control import rounds
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError, TextError
 from betimes.model.statistics import NetworkStatistics
@@ -79,7 +72,7 @@ def _duration_s(name: str, text: str) -> float:
 
 def run_stream(
     spark: SparkSession,
-    centre: Centre,
+    centre: rounds.Centre,
     settings: StreamSettings,
     *,
     every_s: float,
@@ -89,7 +82,7 @@ def run_stream(
 ) -> None:
     """Learn from each new telemetry file, and send the model to the brokers, until `ending` is set."""
     stream = ControlStream(spark, centre, settings)
-    done: list[Round] = []
+    done: list[rounds.Round] = []
     before: list[NewFile] = []  # files from MQTT whose batch is over
 
     def act(batch: int, files: list[NewFile]) -> None:
@@ -103,7 +96,7 @@ def run_stream(
                 raise
             print_notice(f"this round failed: {error}")
         else:
-            print_round(done[0], as_json=as_json)
+            rounds.print_round(done[0], as_json=as_json)
 
     place = centre.tables / STREAM
     place.mkdir(parents=True, exist_ok=True)
@@ -111,13 +104,13 @@ def run_stream(
     with tap:
         follow(spark, centre.telemetry, place, act, every_s=every_s, ending=ending, once=once)
     if once and done:
-        check_told(done[0])
+        rounds.check_told(done[0])
 
 
 class ControlStream:
     """A control centre that learns batch by batch."""
 
-    def __init__(self, spark: SparkSession, centre: Centre, settings: StreamSettings) -> None:
+    def __init__(self, spark: SparkSession, centre: rounds.Centre, settings: StreamSettings) -> None:
         self._spark = spark
         self._centre = centre
         self._settings = settings
@@ -126,7 +119,7 @@ class ControlStream:
         self._began_at_s = time.time()
         self._measure_at_s = -math.inf  # from then on, the next round measures
 
-    def take(self, batch: int, files: Sequence[NewFile]) -> Round:
+    def take(self, batch: int, files: Sequence[NewFile]) -> rounds.Round:
         """Learn from new files, predict, and send the model; at intervals measure, and look for alarms.
 
         Measuring takes as long as learning, and new files wait meanwhile: so not every round measures.
@@ -135,10 +128,10 @@ class ControlStream:
         centre, live = self._centre, self._settings.live
         known = sorted(labels_in(centre.telemetry))
         folder, state = self._rows.take_in(self._spark, [each.path for each in files], batch, known)
-        told: list[tuple[Round, NetworkStatistics, Prediction]] = []
+        told: list[tuple[rounds.Round, NetworkStatistics, Prediction]] = []
 
         def tell(statistics: NetworkStatistics) -> None:
-            done, prediction = predict_and_tell(centre, statistics, began_s)
+            done, prediction = rounds.predict_and_tell(centre, statistics, began_s)
             fresh = [each.written_at_s for each in files if each.written_at_s >= self._began_at_s]
             lag_s = time.time() - min(fresh) if fresh else done.took_s
             told.append((replace(done, lag_s=lag_s), statistics, prediction))
@@ -177,7 +170,7 @@ def alarm_text(alarm: Alarm) -> str:
     )
 
 
-async def tell_alarms(alarms: Sequence[Alarm], centre: Centre) -> dict[Address, BetimesError]:
+async def tell_alarms(alarms: Sequence[Alarm], centre: rounds.Centre) -> dict[Address, BetimesError]:
     """Publish the alarms at every broker; return errors by broker."""
 
     def signed() -> Iterator[tuple[str, bytes, str]]:
@@ -185,7 +178,7 @@ async def tell_alarms(alarms: Sequence[Alarm], centre: Centre) -> dict[Address, 
             topic = alarm_topic(alarm.home, alarm.subscriber)
             yield topic, *signed_alarm(topic, asdict(alarm), time.time_ns(), centre.secret)
 
-    return await publish_everywhere(signed, centre.brokers, centre.ca)
+    return await rounds.publish_everywhere(signed, centre.brokers, centre.ca)
 
 
 class TelemetryTap:

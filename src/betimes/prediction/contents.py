@@ -33,10 +33,7 @@ DEADLINES_MAX = 16  # kinds of lifetimes that are distinguished
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Content:
-    """All events of a publisher: masses that add up to 1, and their lifetimes.
-
-    `deadline_masses` is [atom, lifetime] if lifetimes depend on content, else one row for all of it.
-    """
+    """All events of a publisher: masses that add up to 1, and their lifetimes."""
 
     masses: Numbers
     columns: Mapping[str, Column]

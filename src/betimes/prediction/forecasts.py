@@ -65,14 +65,11 @@ class Loads:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forecast:
-    """The forecast of a network: loads and distributions of waits by place.
-
-    `patience` is, by source, [node, cell]: the share of events that is still useful after such a wait
-    there.
-    """
+    """The forecast of a network: loads and distributions of waits by place."""
 
     loads: Loads
     wait_laws: Numbers  # [place, cell]
+    # by source [node, cell]: the share of events that is still useful after such a wait there
     patience: list[Numbers] | None
 
 

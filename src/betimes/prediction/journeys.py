@@ -50,16 +50,13 @@ class VisitedPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Journey:
-    """The tree of places that one source's events travel along; nodes are in order of depth.
-
-    `arriving` is the share of events that no link on the route to a node loses.
-    """
+    """The tree of places that one source's events travel along; nodes are in order of depth."""
 
     places: Integers  # by node
     parents: Integers  # by node; NOWHERE: the journey begins there
     # by node: the broker whose subscribers it serves, and those behind; NOWHERE: all events pass
     brokers: Integers
-    arriving: Numbers  # by node
+    arriving: Numbers  # by node: the share of events that no link on the route to it loses
     leaving: Numbers  # by node
     levels: tuple[slice, ...]
     node_of_broker: Integers  # NOWHERE: no route leads there

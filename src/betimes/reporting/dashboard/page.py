@@ -49,8 +49,7 @@ class DashboardPage:
                 self._share = self._chart("On-time share", "on-time share over time")
                 self._earning = self._chart("Earned per second", "earning over time")
                 self._drops = self._chart("Dropped, by reason", "messages dropped by reason")
-            self._build_subscribers()
-            self._build_alarms()
+            self._build_tables()
             self._build_tap()
             self._build_publishing()
         ui.timer(LOOK_EVERY_S, self.refresh)
@@ -80,14 +79,12 @@ class DashboardPage:
             ui.label(title).classes("font-bold")
             return ui.echart({}).classes("w-full h-64").props(f'role=img aria-label="{about}"')
 
-    def _build_subscribers(self) -> None:
+    def _build_tables(self) -> None:
         with ui.card().classes(f"{CARD} h-[28rem]"):
             ui.label("Subscribers").classes("font-bold")
             self._tables_note = ui.label("").classes("text-sm opacity-70")
             names = ("subscriber", "home", "promised", "predicted", "measured", "wanted", "earning")
             self._subscribers = _table(*names)
-
-    def _build_alarms(self) -> None:
         with ui.card().classes(f"{CARD} h-72"):
             ui.label("Alarms").classes("font-bold")
             self._alarms_note = ui.label("").classes("text-sm opacity-70")
@@ -123,9 +120,8 @@ class DashboardPage:
                 topic = ui.input("topic").props("data-testid=publish-topic")
                 text = ui.input("message").props("data-testid=publish-text").classes("grow")
                 attributes = ui.input("attributes", placeholder="speed=61, kind=car").classes("grow")
-                ui.button(
-                    "Publish", on_click=lambda: self._publish(topic.value, text.value, attributes.value)
-                )
+                boxes = (topic, text, attributes)
+                ui.button("Publish", on_click=lambda: self._publish(*(box.value for box in boxes)))
 
     # --- updates and actions
 
@@ -194,7 +190,6 @@ class DashboardPage:
         problem = topic_problem(self._topic.value or "") or filter_problem(self._filter.value or "")
         self._filter_problem.set_text(problem)
         if not problem:
-            await self._tap.stop()
             await self._tap.start(self._topic.value, self._filter.value or "")
             self._tap_button.set_text("Stop")
 
