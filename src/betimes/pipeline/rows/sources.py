@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from betimes.model.errors import BetimesError
 from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
-from betimes.pipeline.spark.session import TASKS_PER_CORE, cores
+from betimes.pipeline.spark.session import TASKS_PER_CORE, cores, dealt_out
 from betimes.pipeline.tables.files import folder_values
 
 if TYPE_CHECKING:
@@ -258,9 +258,7 @@ def _groups_frame(spark: SparkSession, groups: Sequence[RowGroup], tasks: int) -
             "task": pa.array(task, pa.int32()),
         }
     )
-    frame = spark.createDataFrame(table).coalesce(1)
-    placed = frame.repartitionById(tasks, F.col("task")) if tasks > 1 else frame
-    return placed.select("path", "group", "first_row")
+    return dealt_out(spark, table, tasks).select("path", "group", "first_row")
 
 
 def read_rows(source: RowSource, columns: Sequence[str], rows_max: int | None = None) -> pa.Table:

@@ -21,15 +21,18 @@ import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import betimes
 from betimes.model.errors import BetimesError, SettingError
 from betimes.pipeline.spark import worker_daemon
 from betimes.pipeline.spark.java import Java, archive_file, find_java, reading_option
-from betimes.pipeline.spark.lazy import F, SparkSession
+from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 
 SHIPPED = {".py", ".toml"}  # a scenario is among the modules
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 T = TypeVar("T")
 
 REACH_S_MAX = 5.0  # for one TCP connection to a master or a Connect server
@@ -107,6 +110,15 @@ def cores(spark: SparkSession) -> int:
         known = str(spark.range(CORES_MAX).select(F.spark_partition_id()).distinct().count())
         spark.conf.set(CORES_KEY, known)
     return int(known)
+
+
+def dealt_out(spark: SparkSession, rows: pa.Table, tasks: int) -> DataFrame:
+    """Return rows in so many tasks, by their column `task`.
+
+    They are in one partition first, so that the stage with as many tasks is the one that runs: for progress.
+    """
+    frame = spark.createDataFrame(rows).coalesce(1)
+    return frame.repartitionById(tasks, F.col("task").cast("int")) if tasks > 1 else frame
 
 
 def local_java_options(java: Java) -> str:

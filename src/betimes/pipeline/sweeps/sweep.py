@@ -20,10 +20,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from betimes.model.errors import SettingError
-from betimes.pipeline.spark.lazy import DataFrame, SparkSession
+from betimes.pipeline.spark.lazy import SparkSession
+from betimes.pipeline.spark.session import dealt_out
 from betimes.pipeline.spark.watched_jobs import JobError, Progress, watched
 from betimes.pipeline.tables.files import arrow_schema
 from betimes.pipeline.tables.parquet import FAILURE_COLUMNS, column_table, ready_to_write, write_table
@@ -76,28 +78,18 @@ def run_sweep(
         ready_to_write(out, overwrite=overwrite)  # before the work, not after it
     began_s = time.monotonic()
     texts = [_parameters_text(number, row) for number, row in enumerate(rows)]
-    outcomes = _outcomes(spark, texts, run, rows_per_task, progress) if texts else []
+    per_task = rows_per_task or math.ceil(len(texts) / TASKS_MAX)
+    try:
+        outcomes = _collect(spark, texts, partial(run_rows, run, run_here), per_task, progress)
+    except JobError as error:
+        if WORKER_DIED not in str(error):
+            raise
+        # A run killed its worker, and Spark lost the rest of the job with it.
+        outcomes = _collect(spark, texts, partial(run_rows, run, run_alone), 1, progress)
     result = _tables([dict(row) for row in rows], outcomes, time.monotonic() - began_s)
     if out is not None:
         result.write(out, overwrite=overwrite)
     return result
-
-
-def _outcomes(
-    spark: SparkSession,
-    texts: list[str],
-    run: SweepFunction,
-    rows_per_task: int | None,
-    progress: Progress | None,
-) -> list[TaskOutcome]:
-    per_task = rows_per_task or math.ceil(len(texts) / TASKS_MAX)
-    try:
-        return _collect(spark, texts, partial(run_rows, run, run_here), per_task, progress)
-    except JobError as error:
-        if WORKER_DIED not in str(error):
-            raise
-    # A run killed its worker, and Spark lost the rest of the job with it.
-    return _collect(spark, texts, partial(run_rows, run, run_alone), 1, progress)
 
 
 def run_rows(
@@ -115,8 +107,11 @@ def run_rows(
 def _collect(
     spark: SparkSession, texts: list[str], task: Callable[..., Any], per_task: int, progress: Progress | None
 ) -> list[TaskOutcome]:
-    tasks = math.ceil(len(texts) / per_task)
-    outcomes = _parameter_frame(spark, texts, per_task, tasks).mapInArrow(task, OUTCOME_COLUMNS)
+    if not texts:
+        return []
+    tasks, numbers = math.ceil(len(texts) / per_task), np.arange(len(texts))
+    parameters = pa.table({"row": numbers, "task": numbers // per_task, "parameters": texts})
+    outcomes = dealt_out(spark, parameters, tasks).mapInArrow(task, OUTCOME_COLUMNS)
 
     def report(done: int, _tasks: int) -> None:
         if progress is not None:
@@ -124,20 +119,6 @@ def _collect(
 
     table = watched(spark, outcomes.toArrow, tasks, report, "the sweep")
     return sorted((TaskOutcome(**row) for row in table.to_pylist()), key=lambda outcome: outcome.row)
-
-
-def _parameter_frame(spark: SparkSession, texts: list[str], per_task: int, tasks: int) -> DataFrame:
-    numbers = range(len(texts))
-    table = pa.table(
-        {
-            "row": pa.array(numbers, pa.int64()),
-            "task": pa.array([number // per_task for number in numbers], pa.int32()),
-            "parameters": pa.array(texts, pa.string()),
-        }
-    )
-    # One partition first, so that the stage with `tasks` tasks is the one that runs, for the progress.
-    frame = spark.createDataFrame(table).coalesce(1)
-    return frame.repartitionById(tasks, "task") if tasks > 1 else frame
 
 
 def _parameters_text(number: int, row: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from betimes.kernels.types import Integers, Numbers
 from betimes.model.distributions import Histogram
 from betimes.pipeline.rows.events import one_array
 from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
-from betimes.pipeline.spark.session import TASKS_PER_CORE, cores
+from betimes.pipeline.spark.session import TASKS_PER_CORE, cores, dealt_out
 from betimes.pipeline.tables.files import arrow_schema, folder_values
 
 CELLS_PER_DOUBLING = 64
@@ -251,9 +251,9 @@ def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> D
     """Return the sums of each cell of each group, counted by tasks that read files."""
     tasks = max(min(len(files), TASKS_PER_CORE * cores(spark)), 1)
     table = pa.table({"path": pa.array(sorted(files), pa.string()), "task": np.arange(len(files)) % tasks})
-    paths = spark.createDataFrame(table).coalesce(1)
-    placed = paths.repartitionById(tasks, F.col("task").cast("int")) if tasks > 1 else paths
-    counts = placed.select("path").mapInArrow(partial(count_files, measure), measure.ddl)
+    counts = (
+        dealt_out(spark, table, tasks).select("path").mapInArrow(partial(count_files, measure), measure.ddl)
+    )
     return counts.groupBy(*measure.keys, "cell").agg(*(F.sum(name).alias(name) for name in SUMS))
 
 
