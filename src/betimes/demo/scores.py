@@ -83,18 +83,16 @@ class DemoTally:
 
     def scores(self) -> dict[str, Score]:
         """Return the scores by subscriber."""
-        return {name: self._score(each) for name, each in self._subscriptions.items()}
-
-    def _score(self, subscription: Subscription) -> Score:
-        name, price = subscription.id, subscription.qos.price
-        wanted, on_time = self._wanted[name], self._on_time[name]
-        return Score(
-            wanted=wanted,
-            arrived=wanted - len(self._awaited[name]),
-            on_time=on_time,
-            earning=on_time * price,
-            on_offer=wanted * price,
-        )
+        return {
+            name: Score(
+                wanted=self._wanted[name],
+                arrived=self._wanted[name] - len(self._awaited[name]),
+                on_time=self._on_time[name],
+                earning=self._on_time[name] * each.qos.price,
+                on_offer=self._wanted[name] * each.qos.price,
+            )
+            for name, each in self._subscriptions.items()
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,18 +55,24 @@ class MatchRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchFacts:
-    """The counts of a match."""
+class MatchCounts:
+    """What was written: events that a subscriber wants, pairs, and events that cannot be read."""
+
+    wanted: int
+    pairs: int
+    unreadable: int
+    # share of the events that the busiest task had; None where tasks do not report it
+    task_share_max: float | None = None
+    tasks_processor_s: float | None = None  # of the tasks that matched and wrote, likewise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchFacts(MatchCounts):
+    """The counts of a match, its plan, and the rows set aside."""
 
     plan: MatchPlan
     form: Form
-    wanted: int  # events that a subscriber wants
-    pairs: int
-    unreadable: int  # events
     set_aside: dict[str, int]  # rows by reason
-    # share of the events that the busiest task had; None where tasks do not report it
-    task_share_max: float | None
-    tasks_processor_s: float | None  # of the tasks that matched and wrote; None where they do not report it
     took_s: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -130,39 +136,25 @@ def match_files(spark: SparkSession, request: MatchRequest, progress: Progress |
     wanted, quarantine, plan = planned(prepared, request.settings)
     with staged_answer(request.out) as staging:
         if wanted is None:
-            written = _write_divided(prepared, plan, staging, progress)
+            counts, unreadable = _write_divided(prepared, plan, staging, progress)
         else:
-            written = _write_whole(prepared, wanted, staging, progress)
-    bad = pa.concat_tables([quarantine, written.unreadable_rows])
+            counts, unreadable = _write_whole(prepared, wanted, staging, progress)
+    bad = pa.concat_tables([quarantine, unreadable])
     write_table(bad, request.out / SET_ASIDE)
     facts = MatchFacts(
         plan=plan,
         form=request.form,
-        wanted=written.wanted,
-        pairs=written.pairs,
-        unreadable=written.unreadable,
         set_aside=dict(Counter(bad["reason"].to_pylist())),
-        task_share_max=written.task_share_max,
-        tasks_processor_s=written.tasks_processor_s,
         took_s=time.monotonic() - began_s,
+        **asdict(counts),
     )
     (request.out / SUMMARY).write_text(json.dumps(facts.as_dict(), indent=2) + "\n")
     return facts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    wanted: int
-    pairs: int
-    unreadable: int
-    unreadable_rows: pa.Table
-    task_share_max: float | None = None
-    tasks_processor_s: float | None = None
-
-
 def _write_whole(
     prepared: Prepared, wanted: SubscriptionSet, folder: Path, progress: Progress | None
-) -> _Written:
+) -> tuple[MatchCounts, pa.Table]:
     """Let tasks write a file each, and keep the files of successful attempts."""
     folder.mkdir()
     task = whole_task(prepared, wanted)
@@ -182,14 +174,12 @@ def _write_whole(
     if not files:  # Spark cannot read a folder without any file
         write_table(task.schema.empty_table(), folder / "part-0.parquet")
     rows = [each for row in reports for each in json.loads(row["listed"])]
-    return _Written(
-        wanted=sum(row["wanted"] for row in reports),
-        pairs=sum(row["pairs"] for row in reports),
-        unreadable=sum(row["unreadable"] for row in reports),
-        unreadable_rows=_unreadable_rows(rows),
+    counts = MatchCounts(
+        **{name: sum(row[name] for row in reports) for name in ("wanted", "pairs", "unreadable")},
         task_share_max=max((row["events"] for row in reports), default=0) / max(events.rows, 1),
         tasks_processor_s=math.fsum(row["processor_s"] for row in reports),
     )
+    return counts, _unreadable_rows(rows)
 
 
 def _unreadable_rows(rows: Sequence[dict[str, Any]]) -> pa.Table:
@@ -197,7 +187,9 @@ def _unreadable_rows(rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(named, schema=QUARANTINE)
 
 
-def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, progress: Progress | None) -> _Written:
+def _write_divided(
+    prepared: Prepared, plan: MatchPlan, folder: Path, progress: Progress | None
+) -> tuple[MatchCounts, pa.Table]:
     """Let Spark write what the cells found, and count it."""
     spark, form = prepared.events.spark, prepared.form
     frame = divided_frame(prepared, plan)
@@ -219,9 +211,5 @@ def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, progress: 
     lost = found.filter(~is_read).limit(1000).toArrow().to_pylist() if counted["bad"] else []
     named = [":".join(str(row[each]) for each in prepared.event_shape.ids) for row in lost]
     about = {"source": prepared.events.name, "row": None, "detail": "its content is no JSON object"}
-    return _Written(
-        wanted=counted["wanted"],
-        pairs=counted["pairs"] or 0,
-        unreadable=counted["bad"],
-        unreadable_rows=_unreadable_rows([about | {"name": each} for each in named]),
-    )
+    counts = MatchCounts(wanted=counted["wanted"], pairs=counted["pairs"] or 0, unreadable=counted["bad"])
+    return counts, _unreadable_rows([about | {"name": each} for each in named])
