@@ -39,7 +39,7 @@ def test_members_come_and_go_by_new_tables():
     assert two.masses[0].round(3).tolist() == [[0.5], [0.25]]
     left = two.minus(0)
     assert [each.subscription.id for each in left.each] == ["t"]
-    assert left.homes == [1]
+    assert [each.home for each in left.each] == [1]
     assert len(two) == 2
     assert two.rows.tolist() == two.placed(ENDS).rows.tolist() == [0, 0]
     assert two.kept.tolist() == [1.0, 1.0]

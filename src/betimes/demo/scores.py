@@ -7,7 +7,7 @@ received it. Time is an argument.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 
@@ -42,12 +42,6 @@ class Score:
     def on_time_share(self) -> float | None:
         """Return the share of wanted messages that were on time; None if there were none."""
         return self.on_time / self.wanted if self.wanted else None
-
-
-def total(scores: Iterable[Score]) -> Score:
-    """Return the sum of scores."""
-    rows = [asdict(each) for each in scores]
-    return Score(**{each.name: sum(row[each.name] for row in rows) for each in fields(Score)})
 
 
 class DemoTally:
@@ -109,7 +103,8 @@ class DemoOutcome:
     @property
     def total(self) -> Score:
         """Return the score of all subscribers together."""
-        return total(self.scores.values())
+        rows = [asdict(each) for each in self.scores.values()]
+        return Score(**{each.name: sum(row[each.name] for row in rows) for each in fields(Score)})
 
 
 def outcome(strategy: str, tally: DemoTally, dropped: Mapping[str, int]) -> DemoOutcome:

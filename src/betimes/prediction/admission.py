@@ -246,9 +246,9 @@ class Admission:
             ExpectedDemand(content=ledger.content, masses=masses, wanted_at={})
             for ledger, masses in zip(self._ledgers, members.masses, strict=True)
         ]
+        homes = [member.home for member in members.each]
         return [
-            node_lifetimes(source, demands, self._rates, members.homes, members.bounds_s)
-            for source in self._sources
+            node_lifetimes(source, demands, self._rates, homes, members.bounds_s) for source in self._sources
         ]
 
     def _node_rates(self, reach: Sequence[Numbers]) -> list[Numbers]:

@@ -309,7 +309,8 @@ def _arrival_ages(journey: Journey, passing: Transform) -> tuple[Transform, Inte
     `passing` are those of the time spent at each place. What leaves a node arrives at all nodes that
     follow.
     """
-    inner, row_of = journey.inner, np.full(len(journey.places) + 1, NOWHERE)
+    inner = np.unique(journey.parents[journey.parents != NOWHERE])  # nodes that have others behind them
+    row_of = np.full(len(journey.places) + 1, NOWHERE)
     row_of[inner] = np.arange(len(inner))
     ages = np.empty((len(inner) + 1, passing.shape[1]), dtype=np.complex128)
     ages[NOWHERE] = 1.0  # at the beginning

@@ -61,11 +61,6 @@ class Journey:
     levels: tuple[slice, ...]
     node_of_broker: Integers  # NOWHERE: no route leads there
 
-    @property
-    def inner(self) -> Integers:
-        """Return the nodes that have others behind them."""
-        return np.unique(self.parents[self.parents != NOWHERE])
-
     def path(self, node: int) -> list[int]:
         """Return the nodes from the beginning to this one."""
         found = []

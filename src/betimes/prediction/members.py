@@ -125,11 +125,6 @@ class Members:
     def __len__(self) -> int:
         return len(self.each)
 
-    @property
-    def homes(self) -> list[int]:
-        """Return the broker of every subscription."""
-        return [member.home for member in self.each]
-
     def plus(self, member: Member, ends: Ends) -> Members:
         """Return the table with one more, at the end."""
         row, kept = ends.end(member.subscription, member.home)

@@ -94,7 +94,7 @@ class MatchTask:
                 listed += unreadable[: UNREADABLE_LISTED_MAX - len(listed)]
                 file.write(answer.rows)
         row = {
-            "file": path.name if file.is_begun else None,
+            "file": path.name if path.exists() else None,
             **{name: sums[name] for name in ("events", "wanted", "pairs", "unreadable")},
             "listed": json.dumps(listed),
             "processor_s": time.process_time() - began_s,
@@ -126,11 +126,6 @@ class AnswerFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: pq.ParquetWriter | None = None
-
-    @property
-    def is_begun(self) -> bool:
-        """Return whether there is a file."""
-        return self._file is not None
 
     def __enter__(self) -> AnswerFile:
         return self

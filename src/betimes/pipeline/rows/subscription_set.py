@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from betimes.kernels.types import Integers
@@ -70,7 +69,7 @@ class SubscriptionSet:
         coded = subscriptions.subscribers.dictionary_encode()
         self.is_repeated = len(coded.dictionary) < len(subscriptions)
         self._person = np.asarray(coded.indices, np.int32) if self.is_repeated else np.empty(0, np.int32)
-        self._people = coded.dictionary if self.is_repeated else subscriptions.subscribers
+        self.people = coded.dictionary if self.is_repeated else subscriptions.subscribers  # each once
         self._checked = np.array(
             [*(topic_lanes.is_checked_afterwards(text) for text in patterns.texts), False]
             if patterns
@@ -100,10 +99,10 @@ class SubscriptionSet:
         if not self.is_repeated:
             return found
         event = np.repeat(np.arange(len(found.events)), found.counts())
-        pairs = np.unique(event * len(self._people) + self._person[found.keys])
-        counts = np.bincount(pairs // len(self._people), minlength=len(found.events))
+        pairs = np.unique(event * len(self.people) + self._person[found.keys])
+        counts = np.bincount(pairs // len(self.people), minlength=len(found.events))
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-        keys = (pairs % len(self._people)).astype(np.int32)
+        keys = (pairs % len(self.people)).astype(np.int32)
         return MatchedPairs(events=found.events, offsets=offsets, keys=keys)
 
     def count(self, events: EventColumns) -> Integers:
@@ -114,11 +113,6 @@ class SubscriptionSet:
             counts[found.events] = found.counts()
             return counts
         return self.index.count_many(self._batch(events))
-
-    @property
-    def people(self) -> pa.Array:
-        """Return the subscribers, each once."""
-        return self._people
 
     def _batch(self, events: EventColumns) -> EventBatch:
         lanes = [name for name in self.attributes if name.partition(":")[0] == topic_lanes.WHOLE_TOPIC]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.files import TablesError, read_arrow
@@ -52,6 +53,11 @@ def write_facts(
     reliability = read_arrow(tables.RELIABILITY, folder)
     reasons = read_arrow(tables.QUARANTINE, folder, ["reason"])["reason"].value_counts().to_pylist()
     until_s = read_arrow(tables.SUBSCRIPTIONS, folder, ["until_s"])["until_s"]
+    rows = {
+        table.name: sum(pq.read_metadata(path).num_rows for path in (folder / table.name).rglob("*.parquet"))
+        for table in tables.TABLES.values()
+        if table.is_filled
+    }
     facts = RunFacts(
         telemetry=str(telemetry.directory),
         files=telemetry.files,
@@ -59,17 +65,17 @@ def write_facts(
         over_s=seen.over_s(since),
         last_s=max(seen.last_s.values(), default=0.0),
         brokers=len(seen.brokers),
-        rows={table.name: _count(table.name, folder) for table in tables.TABLES.values() if table.is_filled},
+        rows=rows,
         quarantined={
             each["values"]: each["counts"] for each in sorted(reasons, key=lambda each: each["values"])
         },
         open_subscriptions=until_s.null_count,
-        publishers=_count(tables.PUBLISHERS.name, folder),
-        links=_count(tables.LINKS.name, folder),
-        wanted=_sum(reliability["wanted"]),
-        on_time=_sum(reliability["on_time"]),
-        earning=_sum(reliability["earning"]),
+        publishers=rows[tables.PUBLISHERS.name],
+        links=rows[tables.LINKS.name],
         took_s=took_s,
+        **{
+            name: float(pc.sum(reliability[name]).as_py() or 0.0) for name in ("wanted", "on_time", "earning")
+        },
     )
     # Values that differ from run to run are not kept: two runs over the same telemetry write the same.
     kept = asdict(facts) | {"version": VERSION}
@@ -93,13 +99,3 @@ def read_facts(folder: Path) -> RunFacts:
 def facts_for_json(facts: RunFacts) -> dict[str, Any]:
     """Return the facts that --json prints."""
     return asdict(facts) | {"on_time_share": facts.on_time_share}
-
-
-def _count(name: str, folder: Path) -> int:
-    import pyarrow.parquet as pq
-
-    return sum(pq.read_metadata(path).num_rows for path in (folder / name).rglob("*.parquet"))
-
-
-def _sum(column: Any) -> float:
-    return float(pc.sum(column).as_py() or 0.0)
