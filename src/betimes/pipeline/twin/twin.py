@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from betimes.kernels.types import Numbers
-from betimes.model.statistics import NetworkStatistics
 from betimes.model.topology import Link, Scenario
 from betimes.pipeline.live.alarms import measured_shares
 from betimes.pipeline.tables.files import TablesError, current_tables, read_batches
@@ -37,8 +36,8 @@ COLUMNS = [name for name in EVENTS.names if name not in ("wanted", "stored", "ma
 def twin_of(tables: Path) -> Twin:
     """Return the twin of the network in the current tables."""
     folder = current_tables(tables)
-    statistics_ = learn_statistics(tables, looks_back=True)
-    if not statistics_.publishers or not statistics_.subscriptions:
+    learned = learn_statistics(tables, looks_back=True)
+    if not learned.publishers or not learned.subscriptions:
         raise TablesError(f"{tables}: no events, or no subscriptions, in the time that the tables cover")
     rows = _event_rows(folder)
     ahead_s = clocks_ahead_s(_differences(folder, rows))
@@ -51,7 +50,17 @@ def twin_of(tables: Path) -> Twin:
         by_publisher.setdefault((row["publisher"], row["broker"]), []).append(row)
     traces = tuple(_trace(*key, found, start_s) for key, found in sorted(by_publisher.items()))
     links = measured_links(folder)
-    scenario = _scenario(str(tables), statistics_, links, traces, max(duration_s, 1e-3))
+    names = {each.name for each in learned.brokers} | {trace.broker for trace in traces}
+    matching_s = [each.processing_s.mean for each in learned.brokers]
+    scenario = Scenario(
+        name=str(tables),
+        duration_s=max(duration_s, 1e-3),
+        processing_s=statistics.fmean(matching_s) if matching_s else 0.0,
+        brokers=tuple(sorted(names.union(*((link.source, link.target) for link in links)))),
+        links=links,
+        publishers=(),
+        subscriptions=learned.subscriptions,
+    )
     return Twin(scenario=scenario, traces=traces)
 
 
@@ -111,27 +120,6 @@ def _trace(publisher: str, broker: str, rows: list[dict[str, Any]], start_s: flo
         copies=np.array([max(round(1.0 / row["share"]), 1) for row in rows], dtype=np.int64),
         topics=tuple(row["topic"] for row in rows),
         attributes=tuple(json.loads(row["content"]) for row in rows),
-    )
-
-
-def _scenario(
-    name: str,
-    learned: NetworkStatistics,
-    links: tuple[Link, ...],
-    traces: Sequence[Trace],
-    duration_s: float,
-) -> Scenario:
-    names = {each.name for each in learned.brokers} | {trace.broker for trace in traces}
-    names |= {end for link in links for end in (link.source, link.target)}
-    matching_s = [each.processing_s.mean for each in learned.brokers]
-    return Scenario(
-        name=name,
-        duration_s=duration_s,
-        processing_s=statistics.fmean(matching_s) if matching_s else 0.0,
-        brokers=tuple(sorted(names)),
-        links=links,
-        publishers=(),
-        subscriptions=learned.subscriptions,
     )
 
 
