@@ -25,7 +25,7 @@ def test_a_line_without_noise_is_found_again(fixed_s, s_per_kb, sizes):
     size_kb = np.array(sizes)
     transfer_s = fixed_s + s_per_kb * size_kb
     line = fit_line(size_kb, transfer_s, ones(len(sizes)))
-    told_s = line.fixed_s + line.s_per_kb_mean * size_kb
+    told_s = line.delay_s + line.s_per_kb_mean * size_kb
     assert told_s == pytest.approx(transfer_s, rel=1e-3, abs=1e-4)
 
 
@@ -36,7 +36,7 @@ def test_mean_and_deviation_of_a_drawn_link_are_found_again(fixed_s):
     line = fit_line(size_kb, transfer_s, ones(5_000))
     assert line.s_per_kb_mean == pytest.approx(0.05, rel=0.03)
     assert line.s_per_kb_sd == pytest.approx(0.01, rel=0.15)
-    assert line.fixed_s == pytest.approx(fixed_s, abs=0.002)
+    assert line.delay_s == pytest.approx(fixed_s, abs=0.002)
 
 
 def test_a_short_message_that_met_a_busy_machine_does_not_make_the_link_slow():
@@ -52,14 +52,14 @@ def test_a_short_message_that_met_a_busy_machine_does_not_make_the_link_slow():
 def test_of_one_size_nothing_is_fixed_and_the_time_in_all_is_kept():
     transfer_s = np.array([0.1, 0.2, 0.3])
     line = fit_line(np.full(3, 10.0), transfer_s, ones(3))
-    assert line.fixed_s == 0.0
+    assert line.delay_s == 0.0
     assert line.s_per_kb_mean == pytest.approx(0.02)
     assert line.s_per_kb_sd == pytest.approx(transfer_s.std() / 10.0)
 
 
 def test_where_longer_messages_happen_to_be_faster_the_line_goes_through_zero():
     line = fit_line(np.array([1.0, 2.0]), np.array([0.2, 0.1]), ones(2))
-    assert line.fixed_s == 0.0
+    assert line.delay_s == 0.0
     assert line.s_per_kb_mean == pytest.approx(0.1)
 
 

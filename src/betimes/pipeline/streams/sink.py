@@ -13,6 +13,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,10 +108,8 @@ def publish_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions, scope:
         patience_s=place.patience_s,
         in_flight_max=options.in_flight,
     )
-    try:
+    with closing(publisher):
         publisher.publish(events(batches, options, scope))
-    finally:
-        publisher.close()
     return SinkCommit(publisher.acknowledged)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,28 +132,20 @@ def measured_on_time(tables: Path) -> dict[tuple[str, str], tuple[float, float]]
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkLine:
-    """The transfer time of a link: a constant for each message, and a mean and deviation per kilobyte."""
+def fit_line(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> Link:
+    """Return the least-squares line, as a link whose ends have no names yet.
 
-    fixed_s: float
-    s_per_kb_mean: float
-    s_per_kb_sd: float
-
-
-def fit_line(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> LinkLine:
-    """Return the least-squares line, fitted twice: the second time without the points furthest above it.
-
+    It is fitted twice: the second time without the points furthest above it.
     Seconds per kilobyte alone would turn a short message that met a busy machine into a link on which long
     ones take minutes.
     """
     line = _least_squares(size_kb, transfer_s, weight)
-    late_s = transfer_s - line.fixed_s - line.s_per_kb_mean * size_kb
+    late_s = transfer_s - line.delay_s - line.s_per_kb_mean * size_kb
     kept = np.argsort(late_s)[: len(late_s) - int(STALLED_SHARE * len(late_s))]
     return _least_squares(size_kb[kept], transfer_s[kept], weight[kept])
 
 
-def _least_squares(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> LinkLine:
+def _least_squares(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> Link:
     """Return the line; through zero, with the same total time, where the sizes determine no constant part."""
     total = float(weight.sum())
     size_mean, time_mean = float(weight @ size_kb) / total, float(weight @ transfer_s) / total
@@ -165,8 +157,8 @@ def _least_squares(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> Li
         slope, fixed_s = time_mean / size_mean, 0.0
     off_s = transfer_s - fixed_s - slope * size_kb
     # The deviation is per kilobyte too: chosen so that messages like these vary as these do.
-    deviation = np.sqrt(float(weight @ off_s**2) / float(weight @ size_kb**2))
-    return LinkLine(fixed_s=fixed_s, s_per_kb_mean=slope, s_per_kb_sd=float(deviation))
+    deviation = float(np.sqrt(float(weight @ off_s**2) / float(weight @ size_kb**2)))
+    return Link(source="", target="", s_per_kb_mean=slope, s_per_kb_sd=deviation, delay_s=fixed_s)
 
 
 def measured_links(folder: Path) -> tuple[Link, ...]:
@@ -186,10 +178,4 @@ def measured_links(folder: Path) -> tuple[Link, ...]:
 def _link(row: dict[str, Any]) -> Link:
     size_kb, transfer_s, share = (np.array(row[f"{name}_list"]) for name in NUMBERS)
     line = fit_line(size_kb, transfer_s, np.rint(1.0 / share))
-    return Link(
-        source=row["source"],
-        target=row["target"],
-        s_per_kb_mean=line.s_per_kb_mean,
-        s_per_kb_sd=line.s_per_kb_sd,
-        delay_s=line.fixed_s,
-    )
+    return replace(line, source=row["source"], target=row["target"])
