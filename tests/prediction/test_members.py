@@ -21,7 +21,7 @@ LEDGERS = [
     )
 ]
 
-ENDS = Ends(PlaceLayout(STATISTICS), (), (), DelayGrid(0.01, 256))
+ENDS = Ends(PlaceLayout(STATISTICS), DelayGrid(0.01, 256))
 
 
 def member(name, high, **qos):

@@ -26,15 +26,16 @@ def delays(homes):
     layout = PlaceLayout(STATISTICS)
     journey = layout.journey(STATISTICS.publishers[0], homes)
     leaving = GRID.transform(np.tile(GRID.masses(Constant(1.0)), (len(journey.places), 1)))
-    ends = Ends(layout, WISHES, [1, 1, 0], GRID)
-    return ends, ends.delays_below(journey, leaving)
+    ends = Ends(layout, GRID)
+    rows, kept = ends.rows(zip(WISHES, [1, 1, 0], strict=True))
+    return rows, kept, ends.delays_below(journey, leaving)
 
 
 def rates(bounds_s, deadlines_s=(math.inf,), homes=(0, 1)):
-    ends, below = delays(homes)
+    rows, kept, below = delays(homes)
     masses = np.full((3, len(deadlines_s)), 1.0 / len(deadlines_s))
-    found = on_time_rates(GRID, below, ends.row_of, masses, np.array(deadlines_s), np.array(bounds_s))
-    return (found * ends.reliability).round(6).tolist()
+    found = on_time_rates(GRID, below, rows, masses, np.array(deadlines_s), np.array(bounds_s))
+    return (found * kept).round(6).tolist()
 
 
 def test_a_last_link_takes_its_time_and_its_share():
@@ -61,10 +62,11 @@ def test_a_share_is_between_none_and_all_and_what_is_not_a_number_is_none():
 
 
 def test_subscribers_alike_share_their_delays():
-    ends, below = delays((0, 1))
-    assert ends.row_of.tolist() == [0, 1, 2]
+    rows, _, below = delays((0, 1))
+    assert rows.tolist() == [0, 1, 2]
     assert below.below.shape == (3, GRID.cells)
-    assert Ends(PlaceLayout(STATISTICS), WISHES[:1] * 5, [1] * 5, GRID).row_of.tolist() == [0] * 5
+    alike = Ends(PlaceLayout(STATISTICS), GRID).rows((WISHES[0], 1) for _ in range(5))
+    assert alike[0].tolist() == [0] * 5
 
 
 @pytest.mark.parametrize("bound_s", [1.0, 4.0, 1e9])

@@ -104,7 +104,7 @@ class Admission:
         self._entry_scv = entries_scv(self._sources, statistics.publishers)
         bounds_s = np.array([each.qos.delay_s_max for each in known])
         self.grid = grid or self._grid_for(bounds_s)
-        self._ends = Ends(self._layout, (), (), self.grid)
+        self._ends = Ends(self._layout, self.grid)
         members = [self._member(each) for each in statistics.subscriptions]
         for number, ledger in enumerate(self._ledgers):
             ledger.add_many((member.home, member.wanted[number]) for member in members)
@@ -129,7 +129,7 @@ class Admission:
             self._layout.places, self._sources, grid, self._model, early_drop=self._early_drop
         )
         self._forecaster.base = self._base
-        self._ends = Ends(self._layout, (), (), grid)
+        self._ends = Ends(self._layout, grid)
         self._members = self._members.placed(self._ends)
         self._state = self._settled()
 

@@ -84,7 +84,7 @@ class Losses:
         """Return for each node of a path the rate of events in time if that node cost nothing."""
         predictor, grid = self._predictor, self._predictor.grid
         own = self._own[source][path]
-        last = predictor.ends.last_transform(number)
+        last = predictor.ends.last_transform(int(predictor.rows[number]))
         others = _without_each(own)
         below = np.clip(grid.cumulative(np.vstack([own.prod(axis=0)[None], others]) * last), 0.0, 1.0)
         stable = np.concatenate([[np.abs(own[:, 0]).min() > 0.0], np.abs(others[:, 0]) > 0.0])
@@ -95,7 +95,7 @@ class Losses:
             for lifetime_s, part in zip(lifetimes_s.tolist(), mass.tolist(), strict=True):
                 chances = stable if lifetime_s == np.inf else below[:, grid.cell(lifetime_s)]
                 in_time += predictor.rates[publisher] * part * chances
-        arriving = kept.prod() * float(predictor.ends.reliability[number])
+        arriving = kept.prod() * float(predictor.kept[number])
         return np.asarray(arriving * (in_time[1:] / kept - in_time[0]))
 
 

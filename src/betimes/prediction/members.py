@@ -150,12 +150,8 @@ class Members:
 
     def placed(self, ends: Ends) -> Members:
         """Return the table with the ends of routes in another table."""
-        found = [ends.end(member.subscription, member.home) for member in self.each]
-        return replace(
-            self,
-            rows=np.array([row for row, _ in found], dtype=np.int64),
-            kept=np.array([kept for _, kept in found], dtype=np.float64),
-        )
+        rows, kept = ends.rows((member.subscription, member.home) for member in self.each)
+        return replace(self, rows=rows, kept=kept)
 
 
 def gathered(members: Sequence[Member], ledgers: Sequence[Ledger], ends: Ends) -> Members:

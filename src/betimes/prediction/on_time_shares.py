@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,21 +28,12 @@ class DelayTable:
 class Ends:
     """The ends of routes: at a broker, or behind it over a link to the subscriber; equal ones share a row."""
 
-    def __init__(
-        self,
-        layout: PlaceLayout,
-        subscriptions: Sequence[Subscription],
-        homes: Sequence[int],
-        grid: DelayGrid,
-    ) -> None:
+    def __init__(self, layout: PlaceLayout, grid: DelayGrid) -> None:
         self.grid = grid
         self._layout = layout
         self._laws: dict[NumberDistribution, int] = {}
         self._transforms: list[Transform] = []
         self._rows: dict[tuple[int, int], int] = {}
-        found = [self.end(each, home) for each, home in zip(subscriptions, homes, strict=True)]
-        self.row_of = np.array([row for row, _ in found], dtype=np.int64)
-        self.reliability = np.array([reliability for _, reliability in found])
 
     @property
     def count(self) -> int:
@@ -58,9 +49,13 @@ class Ends:
             self._transforms.append(self.grid.transform(self.grid.masses(law)))
         return self._rows.setdefault((home, self._laws[law]), len(self._rows)), reliability
 
-    def last_transform(self, number: int) -> Transform:
-        """Return the transform of the delay on the last link to a subscription."""
-        row = int(self.row_of[number])
+    def rows(self, subscriptions: Iterable[tuple[Subscription, int]]) -> tuple[Integers, Numbers]:
+        """Return the rows of subscriptions with their homes, and the shares that their last links keep."""
+        found = [self.end(*each) for each in subscriptions]
+        return np.array([row for row, _ in found], np.int64), np.array([kept for _, kept in found], float)
+
+    def last_transform(self, row: int) -> Transform:
+        """Return the transform of the delay on the last link of a row."""
         return self._transforms[list(self._rows)[row][1]]
 
     def delays_below(self, journey: Journey, leaving: Transform) -> DelayTable:

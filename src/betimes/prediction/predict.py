@@ -81,7 +81,8 @@ class Predictor:
         contents = [each.content for each in self.demands]
         self.grid = grid or grid_for(all_bounds_s(self.bounds_s, contents))
         self.sources = make_sources(statistics, self.layout, set(self.homes))
-        self.ends = Ends(self.layout, subscriptions, self.homes, self.grid)
+        self.ends = Ends(self.layout, self.grid)
+        self.rows, self.kept = self.ends.rows(zip(subscriptions, self.homes, strict=True))
 
     def forecaster(
         self, model: ForecastModel = ForecastModel.WAIT, *, early_drop: bool = False
@@ -120,9 +121,9 @@ class Predictor:
                 wanted += self.rates[publisher] * demand.masses.sum(axis=1)
                 deadlines_s = demand.content.deadlines_s
                 in_time += self.rates[publisher] * on_time_rates(
-                    self.grid, below, self.ends.row_of, demand.masses, deadlines_s, self.bounds_s
+                    self.grid, below, self.rows, demand.masses, deadlines_s, self.bounds_s
                 )
-        return shares_of(in_time * self.ends.reliability, wanted)
+        return shares_of(in_time * self.kept, wanted)
 
     def wanted_per_s(self) -> Numbers:
         """Return the rate of events that every subscriber wants."""
