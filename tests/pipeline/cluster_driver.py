@@ -128,7 +128,7 @@ def losing_a_worker(folder: Path, name: str, is_time: IsTime) -> Iterator[None]:
 def main(master: str, folder: Path) -> None:
     """Do everything at the master, and then some of it here, in the same Java, which knows it by then."""
     # Workers here have Betimes already, with its kernels compiled.
-    session.ship_package = lambda spark: None  # type: ignore[attr-defined]
+    session.ship_package = lambda spark: None
     fast = dict.fromkeys(JAVA_OPTIONS, session.local_java_options(find_java()))
     with opened(folder / "cluster", master, SETTINGS | fast) as works:
         half_tables = works.place / "pipeline" / "runs" / "000001" / "transfers" / "_SUCCESS"

@@ -73,7 +73,7 @@ def test_orders_take_whom_they_are_named_after():
     left = list(statistics.subscriptions)
     asked = {each.id: each.qos.reliability for each in left}
     for name, first in (("hi-req-first", max), ("low-req-first", min)):
-        assert next(iter(policy_named(name)(network).shares)) == first(asked, key=asked.get)
+        assert next(iter(policy_named(name)(network).shares)) == first(asked, key=asked.__getitem__)
     assert overlapping_first(network, left, []) is left[0]  # the first few as they come
     late, inside = left[4:], left[:4]
     added = [added_rate(network, each, inside) for each in late]

@@ -7,8 +7,9 @@ import pytest
 
 from betimes.model.distributions import Constant, Exponential, Gamma, Histogram, Normal, Uniform
 from betimes.model.statistics import BrokerStatistics, LinkStatistics
+from betimes.prediction.distribution_functions import scaled
 from betimes.prediction.journeys import VisitedPlace
-from betimes.prediction.service_times import Services, matching_s, scaled, sending_s
+from betimes.prediction.service_times import Services, matching_s, sending_s
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,9 @@ def test_a_simulated_run_is_found_again_and_a_second_run_changes_nothing(spark, 
     def break_off(*_, **__):
         raise RuntimeError("the power failed")
 
-    monkeypatch.setattr(job.distributions, "link_losses", break_off)  # when the base tables are written
+    monkeypatch.setattr(
+        "betimes.pipeline.telemetry.distributions.link_losses", break_off
+    )  # when the base tables are written
     with pytest.raises(RuntimeError, match="the power failed"):
         run_pipeline(
             spark, tmp_path / "telemetry", tmp_path / "tables", PipelineSettings(since=read_since("9s"))

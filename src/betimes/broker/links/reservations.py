@@ -8,22 +8,23 @@ is configured: the capacity of any other link is unknown.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, cast
 
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.packets import LinkError
 from betimes.model.errors import TextError
+from betimes.model.network_settings import NetworkSettings
 from betimes.reservations.flow_tree import shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused
 from betimes.reservations.overlay.mesh import MeshWays
 from betimes.reservations.requests import Effect, ReservationRequest
 from betimes.reservations.signals import Broken, Refresh, SendSignal, Signal, read_signal, write_signal
+from betimes.routing.link_state import LinkState
 from betimes.routing.routing_table import RoutingTable
-
-if TYPE_CHECKING:
-    from betimes.broker.links.federation import Federation
+from betimes.scheduling.broker import Broker
+from betimes.scheduling.effects import Effect as SchedulingEffect
 
 LATENCY_KB = 2.0  # a latency is that of a message of 1 KB that finds another under way on each link
 ANSWER_S_MAX = 3.0
@@ -35,6 +36,18 @@ FLOWS_PER_SIGNAL = 500
 WITHOUT_BOUND = 10**15
 
 ReservationNews = Accepted | Refused | Interrupted
+
+
+class ReservationOwner(Protocol):
+    """The federation, as reservations need it."""
+
+    settings: NetworkSettings
+    ends: dict[str, BrokerLink]
+    bulletins: LinkState
+    broker: Broker
+
+    def perform(self, effects: Sequence[SchedulingEffect], now_s: float) -> None:
+        """Perform what the broker decided."""
 
 
 class ReservationClients(Protocol):
@@ -50,7 +63,7 @@ class ReservationClients(Protocol):
 class LinkReservations:
     """The reservations of one broker."""
 
-    def __init__(self, federation: Federation, table: RoutingTable) -> None:
+    def __init__(self, federation: ReservationOwner, table: RoutingTable) -> None:
         self._federation = federation
         self._routes = MeshWays(table, size_kb=LATENCY_KB)
         refresh_every_s = federation.settings.refresh_every_s
