@@ -8,6 +8,8 @@ import mqtt5
 from tests.broker.keeping import Shelf, kept_hub
 from tests.broker.talking import Client, new_hub
 
+from betimes.broker.access.acl import AccessList
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.hub import Hub
 from betimes.broker.durability.session_rows import RowWriter, SessionRows, session_items
 from betimes.broker.handover.incoming import fits, move_in, take_late
@@ -96,3 +98,13 @@ def test_what_there_is_no_room_for_is_lost_with_a_reason():
     hub = new_hub(queue_bytes_max=1_000)
     move_in(hub, "ben", None, 100.0, packed(hub_with_waiting(50)), 0.0)
     assert hub.counters.lost[Reason.QUEUE_FULL] == 50 - len(hub.sessions["ben"]) > 0
+
+
+def test_what_the_access_list_here_denies_does_not_come_along():
+    access = AccessList.read("topic readwrite other\n", "list")
+    hub, moved = new_hub(gate=AccessControl(anonymous=True, access=access)), packed(hub_with_waiting())
+    session = move_in(hub, "ben", None, 100.0, moved, 0.0)
+    assert len(session) == 0
+    take_late(hub, session, packed(hub_with_waiting(1)), 0.0)
+    assert len(session) == 0
+    assert hub.counters.lost[Reason.REFUSED] == 3

@@ -15,7 +15,8 @@ from tests.broker.talking import Client
 from betimes.broker.access.acl import Rights
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.replay.range_read import LOOKED_AT_MAX, read_until
+from betimes.broker.replay.range_read import FILTERS_MAX, LOOKED_AT_MAX, read_until
+from betimes.broker.replay.resume import RESUMED_FILTERS_MAX
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 from betimes.model.errors import TextError
 
@@ -241,3 +242,23 @@ def test_parts_of_a_range_are_the_whole_of_it(arrivals, most, data):
         assert sum(p.last - p.first + 1 for p in pieces) <= most
         at = reached
     assert sorted(found) == [(o, number) for o in sorted(ends) for number in range(1, ends[o] + 1)]
+
+
+@pytest.mark.parametrize(
+    ("properties", "most"),
+    [
+        ([("resume-after", "b1:0"), ("resume-until", "b1:3")], FILTERS_MAX),
+        ([("resume-after", "b1:0")], RESUMED_FILTERS_MAX),
+    ],
+)
+def test_one_packet_asks_for_no_more_topic_filters_than_can_be_looked_up_soon(properties, most):
+    hub, _ = published(3)
+    ben = Client(hub, "ben")
+    for count in (most, most + 1):
+        topics = [mqtt5.TopicFilter(f"a/{number}") for number in range(count)]
+        suback, *rest = ben.ask(mqtt5.SubscribePacket(1, topics, user_properties=properties))
+        is_granted = all(code.value < 0x80 for code in suback.reason_codes)
+        assert is_granted == (count == most)
+        assert len(rest) == (3 if is_granted else 0)
+    assert f"at most {most} topic filters" in suback.reason_str
+    assert "send several" in suback.reason_str

@@ -323,7 +323,9 @@ class Hub:
     # --- ends
 
     def _end(self, session: Session, now_s: float) -> None:
-        """Forget a session; a will that waited for that is due."""
+        """Forget a session, unless it is forgotten; a will that waited for that is due."""
+        if self.sessions.get(session.client_id) is not session:
+            return
         for extension in self._extensions:
             extension.session_ended(session, now_s)
         for written in list(session.subscriptions):

@@ -89,7 +89,11 @@ class Handovers(Extension):
         """Hold a CONNECT whose session may be at another broker; False: it is held, or refused."""
         client_id = packet.client_id
         fetch = self._fetches.get(client_id)
-        may_move = bool(client_id and not packet.clean_start and packet.session_expiry_interval)
+        is_leaving = self.departures.is_leaving(client_id)
+        is_wanted = (
+            bool(packet.session_expiry_interval) or is_leaving
+        )  # a session that leaves is fetched back
+        may_move = bool(client_id) and not packet.clean_start and is_wanted
         if connection is self._admitting:
             return True
         if fetch is not None:
@@ -103,9 +107,11 @@ class Handovers(Extension):
                 connection.await_session(packet)
             else:
                 del self._fetches[client_id]
+                self.departures.call_off(client_id, now_s)
             return not may_move
-        is_here = client_id in self._hub.sessions and not self.departures.is_leaving(client_id)
+        is_here = client_id in self._hub.sessions and not is_leaving
         if is_here or not may_move or not self._federation.ends:
+            self.departures.call_off(client_id, now_s)
             self.departures.stop(client_id, now_s)
             return True
         if len(self._fetches) >= FETCHES_MAX:
@@ -114,7 +120,7 @@ class Handovers(Extension):
         until_s, end_s = now_s + HANDOVER_WITHIN_S, now_s + HANDOVER_S_MAX
         fetch = self._fetches[client_id] = _Fetch(connection, packet, user, until_s, end_s)
         connection.await_session(packet)
-        if not self.departures.is_leaving(client_id):
+        if not is_leaving:
             self._ask(fetch, now_s)
         return False
 
@@ -319,7 +325,9 @@ def move_in(
         session.taken(packet_id)
     for publication, values in rows.deliveries:
         delivery = read_delivery(session, publication, values)
-        if not session.take_in(delivery, now_s):
+        if session.rights is not None and not session.rights.may_read(publication.topic):
+            hub.publishing.lose(delivery, Reason.REFUSED, now_s)  # by the access list of this broker
+        elif not session.take_in(delivery, now_s):
             hub.publishing.lose(delivery, Reason.QUEUE_FULL, now_s)
     had = rows.all_had()
     session.arrived, session.recent = ArrivedDeliveries(had), RecentDeliveries()
@@ -335,8 +343,8 @@ def take_late(hub: Hub, session: Session, rows: SessionRows, now_s: float) -> No
         if session.arrived is not None and not session.arrived.is_new(had_of(delivery)):
             continue
         if session.rights is not None and not session.rights.may_read(publication.topic):
-            continue
-        if delivery.too_late(now_s):
+            hub.publishing.lose(delivery, Reason.REFUSED, now_s)
+        elif delivery.too_late(now_s):
             hub.publishing.lose(delivery, Reason.EXPIRED, now_s)
         else:
             session.offer(delivery, now_s)

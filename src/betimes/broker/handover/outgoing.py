@@ -159,8 +159,8 @@ class OutgoingSessions:
         """Give a session away for good, and forward its late deliveries for a while."""
         session, client_id = departure.session, departure.ask.client_id
         del self._leaving[client_id]
-        if self._hub.sessions.get(client_id) is not session:
-            return  # the session has ended meanwhile
+        if self._hub.sessions.get(client_id) is not session or session.connection is not None:
+            return  # the session has ended meanwhile, or its client is back
         owed = move_out(self._hub, session, now_s)
         self.count += 1
         log.info("session of %s: handed over to %s", client_id, departure.ask.id.asker)

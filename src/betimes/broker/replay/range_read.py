@@ -27,7 +27,7 @@ from betimes.broker.replay.resume import (
     position_properties,
 )
 from betimes.language.resume_tokens import read_resume_token
-from betimes.matching.topics import shared_parts, topic_matches
+from betimes.matching.topics import TopicTree, shared_parts
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING
 from betimes.model.positions import NOTHING, Gap, Have
@@ -49,6 +49,7 @@ from betimes.mqtt.reason_codes import SubscribeCode
 from betimes.mqtt.subscribe_options import SubscribeOptions
 from betimes.replay.buffer import FoundMessage, RunPiece
 
+FILTERS_MAX = 1_000  # of one range
 LOOKED_AT_MAX = 2_048  # messages for one answer: no other client is served meanwhile
 PLANNED_MAX = 10_000_000  # messages that one may like to read at once
 HINT = "write the text of an $id, such as b1:200, one for each broker; with +1000, where so many end is told"
@@ -121,6 +122,7 @@ class RangeReading:
         self._packet = packet
         self._filter = EVERYTHING if options is None else options.filter
         self._patterns = [each.pattern for each in packet.topic_filters]
+        self._topics: TopicTree[str] = TopicTree()
         self._have: Mapping[str, Have] = (None if resume is None else resume.have) or {}
         self._begins = {origin: had.floor for origin, had in self._have.items()}
         self._publications: list[Publication] = []
@@ -145,11 +147,15 @@ class RangeReading:
             options.qos.delay_s_max < float("inf") or options.qos.reliability is not None
         ):
             raise TextError(RESUME_UNTIL, 0, "a range has a filter, but no max-delay and no reliability")
+        if len(self._patterns) > FILTERS_MAX:
+            problem = f"a range is read of at most {FILTERS_MAX} topic filters at once"
+            raise TextError(self._patterns[FILTERS_MAX], 0, problem, "send several SUBSCRIBE packets")
         for pattern in self._patterns:
             shared_parts(pattern)  # as of any subscription
+            self._topics.add(pattern, pattern)
         ends = {origin: Have(floor=number) for origin, number in (until.ends or {}).items()}
         for have in (self._have, ends):
-            check_resume(self._hub, Resume(have=have), self._patterns)
+            check_resume(self._hub, Resume(have=have), self._patterns, is_range=True)
         for origin, end in ends.items():
             if end.floor < self._begins.get(origin, 0):
                 problem = f"this range ends before it begins, behind {origin}:{self._begins[origin]}"
@@ -229,7 +235,7 @@ class RangeReading:
             if number < piece.first or item is None or number in had:
                 continue
             topic = item.topic
-            if not any(topic_matches(pattern, topic) for pattern in self._patterns):
+            if not self._topics.match(topic):
                 continue
             if rights is not None and not rights.may_read(topic):
                 continue

@@ -43,6 +43,7 @@ ORIGINS_MAX = 1_000  # that one subscriber names, or is told
 GAPS_MAX = 100  # that are told apart
 AHEAD_MAX = 10**9  # numbers by which another broker may be ahead of what came here
 AT_ONCE_BYTES_MAX = 1_000_000  # of missed messages that are sent in one piece
+RESUMED_FILTERS_MAX = 20  # each is looked up in all that is kept, and no other client is served meanwhile
 NO_ROOM = "no room"
 
 
@@ -132,13 +133,16 @@ def read_resume(properties: Iterable[tuple[str, str]]) -> Resume | None:
     return Resume(have=have, late_too=bool(late))
 
 
-def check_resume(hub: ReplayHost, resume: Resume, patterns: Iterable[str]) -> None:
+def check_resume(hub: ReplayHost, resume: Resume, patterns: Sequence[str], *, is_range: bool = False) -> None:
     """Refuse, as a TextError, positions that no broker can have sent, and what cannot be resumed here."""
     for pattern in patterns:
         if pattern.startswith("$share/"):
             raise TextError(pattern, 0, f"a shared subscription cannot resume: leave out {RESUME_AFTER}")
     if resume.have is None:
         return
+    if len(patterns) > RESUMED_FILTERS_MAX and not is_range:
+        problem = f"at most {RESUMED_FILTERS_MAX} topic filters resume in one SUBSCRIBE"
+        raise TextError(patterns[RESUMED_FILTERS_MAX], 0, problem, "send several SUBSCRIBE packets")
     if hub.replay is None:
         raise TextError(RESUME_AFTER, 0, f"{hub.name} keeps nothing to resume from", HINT)
     highest = hub.replay.buffer.highest()
