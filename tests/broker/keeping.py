@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.broker.talking import OPEN_GATE
+from tests.broker.talking import OPEN_ACCESS
 
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.composition import OpenStore, compose
@@ -50,14 +50,14 @@ def kept_hub(
     *,
     now_s: float = 0.0,
     wall_s: float | None = None,
-    gate: AccessControl = OPEN_GATE,
+    access_control: AccessControl = OPEN_ACCESS,
     **limits: Any,
 ) -> tuple[Hub, Store]:
     """Return a hub with what lies on the shelf; what it reports lies there after a commit."""
     store = Store(shelf.write)
     parts = compose(
         ServerSettings(name="b1", limits=Limits(**limits), buffer=None),
-        gate,
+        access_control,
         now_s=now_s,
         wall_s=EPOCH_S + now_s if wall_s is None else wall_s,
         epoch=1,

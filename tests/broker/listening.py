@@ -12,7 +12,7 @@ from typing import Any
 import mqtt5
 import trustme
 import uvloop
-from tests.broker.talking import OPEN_GATE
+from tests.broker.talking import OPEN_ACCESS
 
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.handlers import PacketHandlers
@@ -45,13 +45,13 @@ def new_listener(
 @asynccontextmanager
 async def serving(
     *,
-    gate: AccessControl = OPEN_GATE,
+    access_control: AccessControl = OPEN_ACCESS,
     kind: Kind = Kind.MQTT,
     tls: ssl.SSLContext | None = None,
     sys_every_s: float = 0.0,
     **limits: Any,
 ) -> AsyncIterator[Listener]:
-    hub = Hub("b1", gate=gate, limits=Limits(**limits))
+    hub = Hub("b1", access_control=access_control, limits=Limits(**limits))
     system = SysTopics(ObservedParts(hub=hub), every_s=sys_every_s)
     listener = new_listener(hub, tick=system.tick)
     await listener.start([Endpoint(port=0, kind=kind, tls=tls)])

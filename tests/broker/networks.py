@@ -6,7 +6,7 @@ import heapq
 from itertools import count
 from typing import Any
 
-from tests.broker.talking import OPEN_GATE, Client
+from tests.broker.talking import OPEN_ACCESS, Client
 
 from betimes.broker.composition import Composition, OpenStore, compose
 from betimes.broker.core.connection import Connection
@@ -56,7 +56,7 @@ class Net:
             ServerSettings(
                 name=name, buffer=self._buffer, network=NetworkSettings(**{**self._settings, **settings})
             ),
-            OPEN_GATE,
+            OPEN_ACCESS,
             now_s=self.now_s,
             wall_s=float(next(_epochs)) if wall_s is None else wall_s,  # ids do not begin anew
             epoch=next(_epochs),

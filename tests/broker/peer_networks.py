@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from tests.broker.talking import OPEN_GATE, Client
+from tests.broker.talking import OPEN_ACCESS, Client
 
 from betimes.broker.composition import join_overlay
 from betimes.broker.core.connection import Connection
@@ -65,7 +65,7 @@ class PeerNet:
     def start(self, name: str, *, join: str = "", seed: int = 0, **changes: Any) -> PeerOverlay:
         """Start a process, or another life of one; it joins by another one's name."""
         number = next(_lives) * 1_000_000
-        hub = self.hubs[name] = Hub(address(name), gate=OPEN_GATE, first_number=number)
+        hub = self.hubs[name] = Hub(address(name), access_control=OPEN_ACCESS, first_number=number)
         told = plan(name, join=(address(join),) if join else (), **changes)
         return join_overlay(
             hub,

@@ -20,12 +20,12 @@ from betimes.model.buffer_settings import BufferSettings
 from betimes.model.server_settings import Limits
 from betimes.mqtt.mqtt311 import written_length
 
-OPEN_GATE = AccessControl(anonymous=True)
+OPEN_ACCESS = AccessControl(anonymous=True)
 
 
 def new_hub(
     *,
-    gate: AccessControl = OPEN_GATE,
+    access_control: AccessControl = OPEN_ACCESS,
     buffer: BufferSettings | None = None,
     recorder: TelemetryRecorder | None = None,
     first_number: int = 1,
@@ -34,7 +34,7 @@ def new_hub(
     replay = None if buffer is None else ReplayBuffer(buffer, "b1", first_number)
     return Hub(
         "b1",
-        gate=gate,
+        access_control=access_control,
         limits=Limits(**limits),
         first_number=first_number,
         recorder=recorder,

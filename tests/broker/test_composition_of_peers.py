@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.broker.peer_networks import plan
-from tests.broker.talking import OPEN_GATE, Client, new_hub
+from tests.broker.talking import OPEN_ACCESS, Client, new_hub
 
 from betimes.broker.composition import join_overlay
 from betimes.broker.core.hub import Hub
@@ -18,7 +18,7 @@ def join(hub: Hub) -> PeerOverlay:
 
 
 def test_what_clients_want_and_publish_goes_to_the_overlay():
-    hub = Hub("a:1", gate=OPEN_GATE)
+    hub = Hub("a:1", access_control=OPEN_ACCESS)
     overlay = join(hub)
     assert hub.network is overlay
     client = Client(hub)

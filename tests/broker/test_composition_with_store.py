@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.broker.talking import OPEN_GATE, Client
+from tests.broker.talking import OPEN_ACCESS, Client
 
 from betimes.broker.composition import Composition, compose, open_store
 from betimes.broker.durability.restore import RestoringError
@@ -19,7 +19,7 @@ def opened(settings: ServerSettings, *, now_s: float = 1.0, wall_s: float = 1000
     with open_store(settings) as (kept, file):
         assert (kept is None) == (file is None) == (settings.store is None)
         yield compose(
-            settings, OPEN_GATE, now_s=now_s, wall_s=wall_s, epoch=1, kept=kept, model_came=lambda: None
+            settings, OPEN_ACCESS, now_s=now_s, wall_s=wall_s, epoch=1, kept=kept, model_came=lambda: None
         )
 
 

@@ -20,7 +20,7 @@ import trustme
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.cli.app import run
-from betimes.cli.broker import open_gate, run_broker
+from betimes.cli.broker import read_access_control, run_broker
 from betimes.model.errors import BetimesError
 from betimes.model.server_settings import ServerSettings
 from betimes.terminal.exit_codes import MISTAKE
@@ -98,17 +98,19 @@ def test_the_gate_is_what_the_files_say(tmp_path):
     users, access = tmp_path / "users", tmp_path / "list"
     users.write_text(PasswordFile().with_user("ann", b"secret", Cost(ln=4)).text())
     access.write_text("topic read open\n")
-    gate = open_gate(ServerSettings(passwords=str(users), access=str(access)))
-    assert gate.prove("ann", b"secret")
-    assert gate.admits(None, None) is False
-    assert open_gate(ServerSettings(anonymous=True)) == AccessControl(anonymous=True)
+    access_control = read_access_control(ServerSettings(passwords=str(users), access=str(access)))
+    assert access_control.prove("ann", b"secret")
+    assert access_control.admits(None, None) is False
+    assert read_access_control(ServerSettings(anonymous=True)) == AccessControl(anonymous=True)
     with pytest.raises(BetimesError, match="would reject every client"):
-        open_gate(ServerSettings())
+        read_access_control(ServerSettings())
 
 
 def test_what_is_given_wins_over_the_file_and_files_are_looked_for_beside_it(tmp_path, monkeypatch):
     seen: list[ServerSettings] = []
-    monkeypatch.setattr("betimes.cli.broker.run_broker", lambda settings, gate: seen.append(settings))
+    monkeypatch.setattr(
+        "betimes.cli.broker.run_broker", lambda settings, access_control: seen.append(settings)
+    )
     (tmp_path / "users").write_text(PasswordFile().with_user("ann", b"secret", Cost(ln=4)).text())
     config = tmp_path / "broker.toml"
     config.write_text(
@@ -124,7 +126,9 @@ def test_what_is_given_wins_over_the_file_and_files_are_looked_for_beside_it(tmp
 
 def test_files_of_certificates_are_looked_for_beside_the_file_too(tmp_path, monkeypatch):
     seen: list[ServerSettings] = []
-    monkeypatch.setattr("betimes.cli.broker.run_broker", lambda settings, gate: seen.append(settings))
+    monkeypatch.setattr(
+        "betimes.cli.broker.run_broker", lambda settings, access_control: seen.append(settings)
+    )
     config = tmp_path / "broker.toml"
     config.write_text('certificate = "a"\n[[listen]]\ncertificate = "b"\nkey = "c"\nclient_ca = "d"\n')
     assert run(["broker", str(config), "--anonymous"]) == 0

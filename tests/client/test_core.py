@@ -216,7 +216,7 @@ def test_attempts_come_ever_later_and_end_in_time():
 
 def test_a_broker_that_rejects_the_login_is_not_asked_again():
     client = MemoryClient({"a": new_hub()}, reconnect="10s").open()
-    client.hubs["a"] = new_hub(gate=AccessControl(anonymous=False))
+    client.hubs["a"] = new_hub(access_control=AccessControl(anonymous=False))
     client.cut()
     client.reconnect()
     assert client.pauses == []

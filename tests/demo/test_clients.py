@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from tests.broker.talking import OPEN_GATE, new_hub
+from tests.broker.talking import OPEN_ACCESS, new_hub
 from tests.interop.brokers import PLAIN, Broker, running_broker
 
 from betimes.demo.clients import dropped_by_reason, replay, subscribe_properties
@@ -62,7 +62,7 @@ def test_a_broker_that_is_not_there_is_told_of():
 
 @pytest.mark.live
 def test_a_broker_that_goes_away_ends_the_replay():
-    broker = Broker(new_hub(gate=OPEN_GATE), PLAIN)
+    broker = Broker(new_hub(access_control=OPEN_ACCESS), PLAIN)
     broker.start()
 
     def leave(done, _total):

@@ -45,7 +45,7 @@ from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import Agreement, PeerPlan
 from betimes.broker.peers.status import StatusPublisher
 from betimes.broker.storage.sqlite_file import StoreFile
-from betimes.cli.broker import open_gate
+from betimes.cli.broker import read_access_control
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.dz.spaces import Dimension, Space
 from betimes.model.network_settings import LinkTerms
@@ -251,7 +251,7 @@ class World:
             logbook = TelemetryLog(settings.name, settings.telemetry, clock_ahead_s=WALL_AHEAD_S)
         parts = compose(
             settings,
-            open_gate(settings),
+            read_access_control(settings),
             now_s=self.now_s,
             wall_s=wall_s,
             epoch=int(wall_s * 1000.0) * 1_000_000,
@@ -300,7 +300,7 @@ class World:
             (self.folder / file_name.replace("_", ".")).write_text(text)
         settings = self.sites[name].settings
         assert settings is not None
-        self.sites[name].hub.change_gate(open_gate(settings), self.now_s)
+        self.sites[name].hub.change_access_control(read_access_control(settings), self.now_s)
         self._settle()
 
     def close(self) -> None:
@@ -437,7 +437,7 @@ class World:
         config = self.folder / f"{name}.toml"
         config.write_text("anonymous = true\n")
         number = int((WALL_AHEAD_S + self.now_s) * 1e6)
-        hub = Hub(f"{name}:1", gate=open_gate(settings_from(config)), first_number=number)
+        hub = Hub(f"{name}:1", access_control=read_access_control(settings_from(config)), first_number=number)
         hub.counters.started_s = self.now_s
         dimensions = tuple([Dimension(attribute=each, low=0.0, high=high) for each, high in space.items()])
         plan = PeerPlan(
@@ -572,7 +572,7 @@ class World:
     def _prove(self, socket: Socket) -> None:
         packet = socket.connection.unproven
         if packet is not None:
-            right = socket.site.hub.gate.prove(packet.username, packet.password)
+            right = socket.site.hub.access_control.prove(packet.username, packet.password)
             socket.connection.proven(right, self.now_s)
 
     def _learn(self, site: Site) -> None:

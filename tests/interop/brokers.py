@@ -10,7 +10,7 @@ from typing import Any
 
 import uvloop
 from tests.broker.listening import new_listener
-from tests.broker.talking import OPEN_GATE, new_hub
+from tests.broker.talking import OPEN_ACCESS, new_hub
 
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.hub import Hub
@@ -57,12 +57,12 @@ class Broker:
 
 @contextmanager
 def running_broker(
-    gate: AccessControl = OPEN_GATE,
+    access_control: AccessControl = OPEN_ACCESS,
     endpoint: Endpoint = PLAIN,
     buffer: BufferSettings | None = None,
     **limits: Any,
 ) -> Iterator[Broker]:
-    broker = Broker(new_hub(gate=gate, buffer=buffer, **limits), endpoint)
+    broker = Broker(new_hub(access_control=access_control, buffer=buffer, **limits), endpoint)
     broker.start()
     try:
         yield broker

@@ -64,7 +64,7 @@ class Composition:
 
 def compose(
     settings: ServerSettings,
-    gate: AccessControl,
+    access_control: AccessControl,
     *,
     now_s: float,
     wall_s: float,
@@ -82,7 +82,7 @@ def compose(
     store = None if kept is None else kept.store
     hub = Hub(
         settings.name,
-        gate=gate,
+        access_control=access_control,
         limits=settings.limits,
         first_number=number,
         recorder=recorder,

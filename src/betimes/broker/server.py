@@ -76,7 +76,7 @@ class Server:
     def __init__(
         self,
         settings: ServerSettings,
-        gate: AccessControl | None = None,
+        access_control: AccessControl | None = None,
         *,
         places: list[Endpoint] | None = None,
         plan: PeerPlan | None = None,
@@ -84,7 +84,7 @@ class Server:
         self.settings = settings = with_secrets(settings)
         self.ended = asyncio.Event()  # by itself: a store that cannot be written, or peers that refuse it
         self.refusals: list[str] = []  # of the peers that it was to join
-        self._gate = open_access(settings) if gate is None else gate
+        self._access_control = open_access(settings) if access_control is None else access_control
         self._places = endpoints(settings) if places is None else places
         self._plan = plan
         self._stack = AsyncExitStack()
@@ -156,13 +156,13 @@ class Server:
         if error is None and self.failure is not None:
             raise self.failure
 
-    async def reload(self, gate: AccessControl) -> int:
+    async def reload(self, access_control: AccessControl) -> int:
         """Apply new passwords, access list, certificates and authorities; return how many were cut off.
 
         A certificate that cannot be used is an error, and nothing has changed.
         """
         await self.listener.renew_tls([each.tls for each in endpoints(self.settings)])
-        cut_off = self.hub.change_gate(gate, self.listener.now_s())
+        cut_off = self.hub.change_access_control(access_control, self.listener.now_s())
         self.listener.flush()
         return cut_off
 
@@ -177,7 +177,7 @@ class Server:
         model_came = asyncio.Event()
         parts = compose(
             settings,
-            self._gate,
+            self._access_control,
             now_s=loop.time(),
             wall_s=time.time(),
             epoch=time.time_ns(),
@@ -216,7 +216,7 @@ class Server:
             plan = replace(plan, address=f"{place.host}:{place.port}")
         hub = Hub(
             plan.address,
-            gate=self._gate,
+            access_control=self._access_control,
             limits=self.settings.limits,
             first_number=int(time.time() * 1e6),  # numbers of an earlier run are not given again
         )

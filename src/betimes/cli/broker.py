@@ -131,9 +131,9 @@ def broker_command(
         secret = read_secret(control_secret, "--control-secret")
         settings = replace(settings, control_secret=secret, control_secret_file=str(control_secret))
     _check(settings)
-    gate = open_gate(settings)
+    access_control = read_access_control(settings)
     log_to_stderr(verbose)
-    run_broker(settings, gate)
+    run_broker(settings, access_control)
 
 
 def _telemetry(
@@ -176,7 +176,7 @@ def _check(settings: ServerSettings) -> None:
         raise SettingError("--name", settings.name, "must be a printable name")
 
 
-def open_gate(settings: ServerSettings) -> AccessControl:
+def read_access_control(settings: ServerSettings) -> AccessControl:
     """Return the access control that the settings and their files describe."""
     from betimes.broker.access.setting_files import open_access
 
@@ -185,7 +185,7 @@ def open_gate(settings: ServerSettings) -> AccessControl:
     return open_access(settings, read_text_file)
 
 
-def run_broker(settings: ServerSettings, gate: AccessControl) -> None:
+def run_broker(settings: ServerSettings, access_control: AccessControl) -> None:
     """Serve until SIGINT or SIGTERM."""
     import uvloop
 
@@ -195,7 +195,7 @@ def run_broker(settings: ServerSettings, gate: AccessControl) -> None:
     check_addresses(settings, places)
     prepare([] if settings.network is None else [settings.network.strategy])
     _allow_connections(settings.limits.connections_max)
-    uvloop.run(_serve(settings, gate, places))
+    uvloop.run(_serve(settings, access_control, places))
 
 
 def check_addresses(settings: ServerSettings, places: Sequence[Endpoint]) -> None:
@@ -231,10 +231,10 @@ def _allow_connections(count: int) -> None:
         )
 
 
-async def _serve(settings: ServerSettings, gate: AccessControl, places: list[Endpoint]) -> None:
+async def _serve(settings: ServerSettings, access_control: AccessControl, places: list[Endpoint]) -> None:
     from betimes.broker.server import Server
 
-    server = Server(settings, gate, places=places)
+    server = Server(settings, access_control, places=places)
     told_to_reload = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told_to_reload.set)
     await serve(server, lambda: _say_where(server), lambda: _reload_whenever(told_to_reload, server))
@@ -276,8 +276,8 @@ async def _reload_whenever(told: asyncio.Event, server: Server) -> None:
         await told.wait()
         told.clear()
         try:
-            gate = await asyncio.to_thread(open_gate, server.settings)
-            cut_off = await server.reload(gate)
+            access_control = await asyncio.to_thread(read_access_control, server.settings)
+            cut_off = await server.reload(access_control)
         except BetimesError as error:
             log.error("the files were not reloaded, the old ones stay in force: %s", error)
             continue

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from betimes.cli.broker import open_gate, read_every
+from betimes.cli.broker import read_access_control, read_every
 from betimes.language.files.scenario_file import read_scenario
 from betimes.language.files.server_file import PORT_MAX
 from betimes.model.errors import BetimesError, SettingError
@@ -126,7 +126,7 @@ def _settings(
         settings["passwords"] = str(passwords.resolve())
     if access is not None:
         settings["access"] = str(access.resolve())
-    open_gate(ServerSettings(**settings))  # report a mistake in a file once, not once a broker
+    read_access_control(ServerSettings(**settings))  # report a mistake in a file once, not once a broker
     if control_secret is not None:
         settings["control_secret_file"] = str(_made_secret(control_secret).resolve())
     return settings

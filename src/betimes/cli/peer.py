@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from betimes.cli.broker import check_addresses, open_gate, prepare, serve
+from betimes.cli.broker import check_addresses, prepare, read_access_control, serve
 from betimes.language.files.overlay_file import (
     ATTRIBUTES_MAX,
     HOPS_MAX,
@@ -180,12 +180,12 @@ def peer_command(
         certificate=_name(tls_certificate),
         key=_name(tls_key),
     )
-    gate = open_gate(settings)
+    access_control = read_access_control(settings)
     plan = _plan(shared, advertise or "", max_delay, _share(bandwidth), places, _cycle_s(cycle))
     plan = replace(plan, wanted=_filters(subscribe), published=_filters(publish))
     plan = replace(plan, secret=_secret(shared.secret_file, host))
     log_to_stderr(verbose)
-    _run(plan, settings, gate, as_json=as_json)
+    _run(plan, settings, access_control, as_json=as_json)
 
 
 def _name(file: Path | None) -> str | None:
@@ -300,7 +300,7 @@ def _delay(text: str | None, stated: Metric | None) -> tuple[float, Metric]:
     return delay_max, metric
 
 
-def _run(plan: PeerPlan, settings: ServerSettings, gate: AccessControl, *, as_json: bool) -> None:
+def _run(plan: PeerPlan, settings: ServerSettings, access_control: AccessControl, *, as_json: bool) -> None:
     import uvloop
 
     from betimes.broker.server import endpoints
@@ -308,15 +308,20 @@ def _run(plan: PeerPlan, settings: ServerSettings, gate: AccessControl, *, as_js
     places = endpoints(settings)
     check_addresses(settings, places)
     prepare()
-    uvloop.run(_serve(plan, settings, gate, places, as_json=as_json))
+    uvloop.run(_serve(plan, settings, access_control, places, as_json=as_json))
 
 
 async def _serve(
-    plan: PeerPlan, settings: ServerSettings, gate: AccessControl, places: list[Endpoint], *, as_json: bool
+    plan: PeerPlan,
+    settings: ServerSettings,
+    access_control: AccessControl,
+    places: list[Endpoint],
+    *,
+    as_json: bool,
 ) -> None:
     from betimes.broker.server import Server
 
-    server = Server(settings, gate, places=places, plan=plan)
+    server = Server(settings, access_control, places=places, plan=plan)
     await serve(
         server,
         lambda: _say_ready(server.hub.name, server.places[0].spoken, as_json=as_json),

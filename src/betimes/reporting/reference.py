@@ -247,7 +247,7 @@ def _everything() -> Any:
     kept = BufferStatistics(messages=0, size_bytes=0, overwritten=0, resumed=0, replayed=0, gaps_told=0)
     each = {"neighbour": 0.0}
     return replace(
-        gathered(ObservedParts(hub=Hub("broker", gate=AccessControl(anonymous=True))), 0.0),
+        gathered(ObservedParts(hub=Hub("broker", access_control=AccessControl(anonymous=True))), 0.0),
         admission=(0, 0),
         guarantees=(0, 0),
         handed_over=(0, 0),

@@ -18,29 +18,31 @@ def test_nobody_comes_in_unless_it_is_said():
 
 
 def test_a_password_is_looked_at_where_that_may_take_long():
-    gate = AccessControl(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
-    assert gate.admits("ann", b"secret") is None
-    assert gate.prove("ann", b"secret")
-    assert gate.admits("ann", b"secret") is True  # it is remembered
-    assert gate.admits("ann", b"wrong") is None
-    assert not gate.prove("ann", b"wrong")
-    assert not gate.prove("bob", b"secret")
-    assert gate.admits("ann", None) is False
-    assert not gate.prove(None, None)
+    access_control = AccessControl(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
+    assert access_control.admits("ann", b"secret") is None
+    assert access_control.prove("ann", b"secret")
+    assert access_control.admits("ann", b"secret") is True  # it is remembered
+    assert access_control.admits("ann", b"wrong") is None
+    assert not access_control.prove("ann", b"wrong")
+    assert not access_control.prove("bob", b"secret")
+    assert access_control.admits("ann", None) is False
+    assert not access_control.prove(None, None)
 
 
 def test_with_passwords_and_anonymous_a_name_must_still_be_proved():
-    gate = AccessControl(anonymous=True, passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
-    assert gate.admits(None, None) is True
-    assert gate.admits("ann", b"wrong") is None
-    assert gate.admits("ann", None) is False
+    access_control = AccessControl(
+        anonymous=True, passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4))
+    )
+    assert access_control.admits(None, None) is True
+    assert access_control.admits("ann", b"wrong") is None
+    assert access_control.admits("ann", None) is False
 
 
 def test_a_name_that_nobody_proved_gives_no_rights():
-    open_gate = AccessControl(anonymous=True, access=LIST)
-    user = open_gate.proven_user("ann")
+    read_access_control = AccessControl(anonymous=True, access=LIST)
+    user = read_access_control.proven_user("ann")
     assert user is None
-    rights = open_gate.rights(user, "c")
+    rights = read_access_control.rights(user, "c")
     assert rights is not None
     assert not rights.may_read("ann/mail")
     assert rights.may_read("open")

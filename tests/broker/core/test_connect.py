@@ -29,7 +29,7 @@ def test_a_client_without_a_name_gets_one():
 
 
 def test_a_client_that_may_not_come_in_is_told_so():
-    client = Client(new_hub(gate=AccessControl()))
+    client = Client(new_hub(access_control=AccessControl()))
     assert client.connack.reason_code is Answer.BAD_USER_NAME_OR_PASSWORD
     assert client.connection.closing
     assert not client.hub.sessions
@@ -55,7 +55,7 @@ def test_another_users_session_cannot_be_taken():
         assert users.verify(name, b"secret")
     for name in ("ann", "bob"):
         assert users.verify(name, b"secret")  # remembered, so that no proof is waited for
-    hub = new_hub(gate=AccessControl(passwords=users))
+    hub = new_hub(access_control=AccessControl(passwords=users))
     ann = Client(hub, "c", username="ann", password=b"secret", session_expiry_interval=10)
     bob = Client(hub, "c", username="bob", password=b"secret", clean_start=False)
     assert bob.connack.reason_code is Answer.NOT_AUTHORIZED

@@ -69,8 +69,8 @@ def test_what_comes_after_a_goodbye_is_ignored():
 
 
 def held(password: bytes = b"secret") -> Client:
-    gate = AccessControl(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
-    return Client(new_hub(gate=gate), "c", username="ann", password=password)
+    access_control = AccessControl(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
+    return Client(new_hub(access_control=access_control), "c", username="ann", password=password)
 
 
 def test_a_client_waits_while_its_password_is_looked_at_and_is_then_served():

@@ -21,7 +21,7 @@ from tests.broker.mutants import (
     of_length,
     requests,
 )
-from tests.broker.talking import OPEN_GATE, Client, new_connection, new_hub
+from tests.broker.talking import OPEN_ACCESS, Client, new_connection, new_hub
 
 from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import AccessControl
@@ -34,8 +34,14 @@ CONNECT = mqtt5.ConnectPacket("victim", clean_start=True).write()
 FAILED = 0x80
 
 
-def small_hub(gate: AccessControl = OPEN_GATE) -> Hub:
-    return new_hub(gate=gate, queue_bytes_max=20_000, sessions_max=50, retained_max=50, subscriptions_max=20)
+def small_hub(access_control: AccessControl = OPEN_ACCESS) -> Hub:
+    return new_hub(
+        access_control=access_control,
+        queue_bytes_max=20_000,
+        sessions_max=50,
+        retained_max=50,
+        subscriptions_max=20,
+    )
 
 
 def guarded() -> AccessControl:
@@ -130,7 +136,7 @@ def test_what_only_a_server_says_is_refused(packet):
 @pytest.mark.parametrize("block", range(10))
 def test_mutants_break_nothing_and_reach_nobody(block):
     """Many on one hub, in pieces, with time going on; a subscriber gets every message of a publisher."""
-    hub = small_hub(guarded() if block % 2 else OPEN_GATE)
+    hub = small_hub(guarded() if block % 2 else OPEN_ACCESS)
     watcher, talker = Client(hub, "watcher"), Client(hub, "talker")
     watcher.subscribe("good", qos=1)
     packets, good = everything(), {version: good_requests(version) for version in (4, 5)}

@@ -256,8 +256,10 @@ def test_a_retained_message_that_is_older_than_a_subscriber_bears_does_not_greet
 
 
 def test_shared_and_refused_subscriptions_are_not_greeted():
-    gate = AccessControl(anonymous=True, access=AccessList.read("topic readwrite a/#\ntopic write b", "list"))
-    hub = new_hub(gate=gate)
+    access_control = AccessControl(
+        anonymous=True, access=AccessList.read("topic readwrite a/#\ntopic write b", "list")
+    )
+    hub = new_hub(access_control=access_control)
     pub, sub = Client(hub, "pub"), Client(hub, "sub")
     for topic in ("a/b", "b"):
         pub.publish(topic, retain=True)
@@ -318,8 +320,8 @@ def test_a_topic_with_more_levels_than_allowed_is_refused():
 
 
 def test_a_will_that_its_client_may_not_publish_is_refused():
-    gate = AccessControl(anonymous=True, access=AccessList.read("topic read #", "list"))
-    hub = new_hub(gate=gate)
+    access_control = AccessControl(anonymous=True, access=AccessList.read("topic read #", "list"))
+    hub = new_hub(access_control=access_control)
     for topic in ("gone", "$SYS/gone"):
         Client(hub, "c", will=mqtt5.Will(topic)).connection.lost(0.0)
     assert hub.counters.lost == {Reason.REFUSED: 2}
@@ -381,7 +383,7 @@ def test_what_waits_in_a_session_that_ends_is_counted():
 
 def test_a_name_that_nobody_proved_gives_no_rights_here_either():
     access = AccessList.read("topic readwrite open\nuser ann\ntopic readwrite ann/#", "list")
-    hub = new_hub(gate=AccessControl(anonymous=True, access=access))
+    hub = new_hub(access_control=AccessControl(anonymous=True, access=access))
     client = Client(hub, "c", username="ann", password=b"made up")
     assert client.subscribe("ann/#").reason_codes[0].value == 0x87
     assert client.publish("ann/x", qos=1)[0].reason_code is mqtt5.PubAckReasonCode.NOT_AUTHORIZED

@@ -26,8 +26,8 @@ def test_a_refused_filter_says_where_and_the_connection_stays():
 
 
 def test_each_pattern_of_a_subscribe_is_answered_apart():
-    gate = AccessControl(anonymous=True, access=AccessList.read("topic read open/#", "list"))
-    client = Client(new_hub(gate=gate))
+    access_control = AccessControl(anonymous=True, access=AccessList.read("topic read open/#", "list"))
+    client = Client(new_hub(access_control=access_control))
     suback = client.subscribe_raw("open/#", "shut", "a/#/b", "$share/", qos=1)
     granted, refused, wrong, half = suback.reason_codes
     assert granted is GRANTED[1]
@@ -37,8 +37,10 @@ def test_each_pattern_of_a_subscribe_is_answered_apart():
 
 
 def test_a_discreet_server_does_not_say_why_a_subscription_is_refused():
-    gate = AccessControl(anonymous=True, access=AccessList.read("topic read open", "list"), discreet=True)
-    suback = Client(new_hub(gate=gate)).subscribe("shut", "open")
+    access_control = AccessControl(
+        anonymous=True, access=AccessList.read("topic read open", "list"), discreet=True
+    )
+    suback = Client(new_hub(access_control=access_control)).subscribe("shut", "open")
     assert suback.reason_codes == [Subscribed.UNSPECIFIED_ERROR, GRANTED[0]]
     assert suback.reason_str is None
 
@@ -50,8 +52,8 @@ def test_only_so_many_subscriptions_are_taken():
 
 
 def test_a_client_that_does_not_want_reasons_gets_them_only_where_it_must_expect_them():
-    gate = AccessControl(anonymous=True, access=AccessList.read("topic read open", "list"))
-    client = Client(new_hub(gate=gate), request_problem_info=False)
+    access_control = AccessControl(anonymous=True, access=AccessList.read("topic read open", "list"))
+    client = Client(new_hub(access_control=access_control), request_problem_info=False)
     assert client.subscribe("shut").reason_str is None
     (said,) = client.publish("", topic_alias=5)
     assert said.reason_str  # a DISCONNECT may have one [MQTT-3.1.2-29]

@@ -29,12 +29,12 @@ def test_a_client_s_own_words_are_quoted_and_cut(caplog):
 
 def test_a_broker_notes_what_it_denies_to_whom(caplog):
     access = AccessList.read("topic read open\n", "list")
-    hub = new_hub(gate=AccessControl(anonymous=True, access=access))
+    hub = new_hub(access_control=AccessControl(anonymous=True, access=access))
     client = Client(hub, "ann")
     client.publish("closed", qos=1)
     client.publish("closed")
     client.subscribe("secret")
-    hub.change_gate(AccessControl(), 0.0)
+    hub.change_access_control(AccessControl(), 0.0)
     Client(hub, "bob")
     assert hub.counters.denials.count == {DenialKind.PUBLISH: 2, DenialKind.SUBSCRIBE: 1, DenialKind.LOGIN: 1}
     assert "subscribe, to 'ann': 'topic filter secret'" in caplog.text

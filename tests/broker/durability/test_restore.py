@@ -226,7 +226,7 @@ def test_users_and_rights_hold_after_a_restart():
     store.commit()
     shelf.tables["sessions"][("sub",)] = ("sub", "ann", 3600.0, None)
     access = AccessList.read("topic readwrite a\nuser ann\ntopic read b\n", "list")
-    again, _ = kept_hub(shelf, gate=AccessControl(anonymous=True, access=access))
+    again, _ = kept_hub(shelf, access_control=AccessControl(anonymous=True, access=access))
     assert again.sessions["sub"].user == "ann"
     for topic in ("a", "b"):
         Client(again, "pub").publish(topic, qos=1)

@@ -70,7 +70,9 @@ def test_who_advertises_what_it_cannot_is_not_let_in_and_told_why(texts, problem
 
 def test_who_may_not_publish_something_may_not_advertise_it():
     net = Net("a")
-    net.hubs["a"].gate = AccessControl(anonymous=True, access=AccessList.read("topic write bikes", "access"))
+    net.hubs["a"].access_control = AccessControl(
+        anonymous=True, access=AccessList.read("topic write bikes", "access")
+    )
     refused: Any = net.client("a", "pub", user_properties=advertising("cars = 1KB/s"))
     assert "this may not be advertised" in refused.connack.reason_str
     net.client("a", "pub", user_properties=advertising("bikes = 1KB/s"))

@@ -102,7 +102,10 @@ def test_what_there_is_no_room_for_is_lost_with_a_reason():
 
 def test_what_the_access_list_here_denies_does_not_come_along():
     access = AccessList.read("topic readwrite other\n", "list")
-    hub, moved = new_hub(gate=AccessControl(anonymous=True, access=access)), packed(hub_with_waiting())
+    hub, moved = (
+        new_hub(access_control=AccessControl(anonymous=True, access=access)),
+        packed(hub_with_waiting()),
+    )
     session = move_in(hub, "ben", None, 100.0, moved, 0.0)
     assert len(session) == 0
     take_late(hub, session, packed(hub_with_waiting(1)), 0.0)

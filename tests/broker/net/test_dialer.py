@@ -9,7 +9,7 @@ import mqtt5
 import pytest
 import trustme
 from tests.broker.listening import calling, run, until
-from tests.broker.talking import OPEN_GATE
+from tests.broker.talking import OPEN_ACCESS
 
 from betimes.broker.links.federation import Federation
 from betimes.broker.net.dialer import tls_to
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.live
 @asynccontextmanager
 async def broker(name, *links, port=0, tls=None, secret="hush hush"):
     settings = ServerSettings(name=name, network=NetworkSettings(secret=secret, links=links))
-    async with Server(settings, OPEN_GATE, places=[Endpoint(port=port, tls=tls)]) as server:
+    async with Server(settings, OPEN_ACCESS, places=[Endpoint(port=port, tls=tls)]) as server:
         yield server.listener
 
 

@@ -12,7 +12,7 @@ import pytest
 import trustme
 from tests.broker.listening import calling, new_listener, run, subscribe, until
 from tests.broker.peer_networks import plan
-from tests.broker.talking import OPEN_GATE
+from tests.broker.talking import OPEN_ACCESS
 
 from betimes.broker.composition import join_overlay
 from betimes.broker.core.hub import Hub
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.live
 @asynccontextmanager
 async def peer(*, join: str = "", context: Any = None, **changes: Any) -> AsyncIterator[Listener]:
     place = bound(Endpoint(port=0, tls=context))
-    hub = Hub(f"127.0.0.1:{place.port}", gate=OPEN_GATE)
+    hub = Hub(f"127.0.0.1:{place.port}", access_control=OPEN_ACCESS)
     listener = new_listener(hub)
     await listener.start([place])
     told = replace(plan("x", **changes), address=hub.name, join=(join,) if join else (), cycle_s=0.1)

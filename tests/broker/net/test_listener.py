@@ -21,7 +21,7 @@ PASSWORDS = PasswordFile().with_user("ann", b"secret", Cost(ln=10))
 
 def test_passwords_are_looked_at_in_a_thread_and_once():
     async def test():
-        async with serving(gate=AccessControl(passwords=PASSWORDS)) as listener:
+        async with serving(access_control=AccessControl(passwords=PASSWORDS)) as listener:
             for password, code in ((b"secret", Answer.SUCCESS), (b"wrong", Answer.BAD_USER_NAME_OR_PASSWORD)):
                 async with calling(listener) as caller:
                     caller.write(mqtt5.ConnectPacket("c", username="ann", password=password))

@@ -45,10 +45,10 @@ def test_who_has_hung_up_is_passed_over():
 @pytest.mark.live
 def test_a_right_password_is_checked_before_most_of_many_wrong_ones():
     users = PasswordFile().with_user("ann", b"right", Cost(ln=13))
-    gate = AccessControl(passwords=users)
+    access_control = AccessControl(passwords=users)
 
     async def test():
-        async with serving(gate=gate) as listener:
+        async with serving(access_control=access_control) as listener:
             guesses = [
                 asyncio.create_task(guess(listener, f"guess{number}", "mallory")) for number in range(60)
             ]

@@ -93,12 +93,12 @@ def test_they_are_not_counted_as_publications_whoever_gets_or_misses_them():
 
 def test_an_access_list_says_who_may_read_them():
     access = AccessList.read("topic read #\nuser ann\ntopic read $SYS/broker/clients/#\n", "list")
-    hub = new_hub(gate=AccessControl(anonymous=True, access=access))
+    hub = new_hub(access_control=AccessControl(anonymous=True, access=access))
     SysTopics(ObservedParts(hub=hub), every_s=10.0).tick(0.0)
     client = Client(hub)
     assert client.subscribe("$SYS/broker/uptime").reason_codes[0].value == 0x87
     ann = Client(hub, "ann")
-    ann.connection.session.rights = hub.gate.rights("ann", "ann")  # type: ignore[union-attr]
+    ann.connection.session.rights = hub.access_control.rights("ann", "ann")  # type: ignore[union-attr]
     assert ann.subscribe("$SYS/#").reason_codes[0].value == 0
     assert set(told(ann)) == {"clients/connected", "clients/disconnected", "clients/total"}
 

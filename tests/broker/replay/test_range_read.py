@@ -182,7 +182,7 @@ def test_rights_hold_for_ranges():
     hub.sessions["ben"].rights = _Forbidding(subscribe=False)
     suback = ask_range(ben, ("resume-until", "b1:4"))
     assert suback.reason_codes[0].value == 0x87
-    hub.gate = AccessControl(anonymous=True, discreet=True)
+    hub.access_control = AccessControl(anonymous=True, discreet=True)
     assert ask_range(ben, ("resume-until", "b1:4")).reason_codes[0].value == 0x80
     assert numbers(ben) == []
 

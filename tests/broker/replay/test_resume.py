@@ -308,7 +308,7 @@ def test_who_may_not_read_a_topic_is_not_replayed_it():
     from betimes.broker.access.authentication import AccessControl
 
     access = AccessList.read("topic readwrite open/#\ntopic deny open/secret\n", "file")
-    hub = keeping_hub(gate=AccessControl(anonymous=True, access=access))
+    hub = keeping_hub(access_control=AccessControl(anonymous=True, access=access))
     anna = Client(hub, "anna")
     anna.publish("open/a")
     hub.publishing.take_in(mqtt5.PublishPacket("open/secret", b"x"), "open/secret", "", 0.0)

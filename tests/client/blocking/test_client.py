@@ -152,8 +152,8 @@ def test_a_mistake_is_told_before_anything_is_sent(address, options, said):
 
 def test_what_the_broker_rejects_is_told_with_its_reason():
     access = AccessList.read("topic read open\n", "access")
-    gate = AccessControl(anonymous=True, access=access)
-    with running_broker(gate) as broker, betimes.connect_sync(url(broker)) as client:
+    access_control = AccessControl(anonymous=True, access=access)
+    with running_broker(access_control) as broker, betimes.connect_sync(url(broker)) as client:
         with pytest.raises(SubscriptionRefusedError) as refused:
             take(client.subscribe("closed"), 1)
         assert (refused.value.code, refused.value.reason) == (0x87, "closed: not allowed")

@@ -56,7 +56,7 @@ def test_over_tls_the_certificate_is_checked(tmp_path):
 
 
 def test_who_is_not_let_in_is_told_so():
-    with running_broker(gate=AccessControl(anonymous=False)) as broker:
+    with running_broker(access_control=AccessControl(anonymous=False)) as broker:
         address = Address(host=HOST, port=broker.port)
         with pytest.raises(LoginRefusedError):
             DirectConnection(address)

@@ -30,7 +30,7 @@ def handle_connect(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket
     elif len(packet.client_id) > letters_max:
         connection.refuse(ConnectCode.CLIENT_ID_NOT_VALID, f"at most {letters_max} letters")
     else:
-        admitted = hub.gate.admits(packet.username, packet.password)
+        admitted = hub.access_control.admits(packet.username, packet.password)
         if admitted is None:
             connection.hold(packet)
         elif admitted:
@@ -43,7 +43,7 @@ def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: 
     """Open or take over the session of an authenticated client."""
     assigned = None if packet.client_id else f"auto-{secrets.token_hex(8)}"
     client_id = assigned or packet.client_id
-    user = hub.gate.proven_user(packet.username)
+    user = hub.access_control.proven_user(packet.username)
     old = hub.sessions.get(client_id)
     if old is None and len(hub.sessions) >= hub.limits.sessions_max:
         connection.refuse(ConnectCode.SERVER_BUSY, "too many sessions")

@@ -47,7 +47,7 @@ class Hub:
         self,
         name: str,
         *,
-        gate: AccessControl,
+        access_control: AccessControl,
         limits: Limits | None = None,
         first_number: int = 1,
         recorder: TelemetryRecorder | None = None,
@@ -56,7 +56,7 @@ class Hub:
         note_retained: Note | None = None,
     ) -> None:
         self.name = name
-        self.gate = gate
+        self.access_control = access_control
         self.limits = limits or Limits()
         self.sessions: dict[str, Session] = {}
         self.outboxes = Outboxes()
@@ -203,18 +203,18 @@ class Hub:
             if session.connection is not None:
                 session.connection.hang_up(Refusal(DisconnectCode.SERVER_SHUTTING_DOWN.value), now_s)
 
-    def change_gate(self, gate: AccessControl, now_s: float) -> int:
+    def change_access_control(self, access_control: AccessControl, now_s: float) -> int:
         """Apply new passwords and a new access list, also to connected clients; return how many were cut off.
 
         Rights are those of the new access list from the next message on. A user that the password file names
         no more is disconnected, and its sessions end; one with a new password stays, and needs it next time.
         """
-        self.gate = gate
+        self.access_control = access_control
         cut_off = 0
         for session in list(self.sessions.values()):
-            session.rights = gate.rights(session.user, session.client_id)
+            session.rights = access_control.rights(session.user, session.client_id)
             connection, user = session.connection, session.user
-            if user is None or (gate.passwords is not None and user in gate.passwords):
+            if user is None or (access_control.passwords is not None and user in access_control.passwords):
                 continue
             session.expiry_s = 0.0
             if connection is None:
@@ -241,7 +241,7 @@ class Hub:
         )
         if self.limits.publications_per_s_max < math.inf:
             session.pace = TokenBucket(self.limits.publications_per_s_max)
-        session.rights = self.gate.rights(user, client_id)
+        session.rights = self.access_control.rights(user, client_id)
         self.sessions[client_id] = session
         return session
 

@@ -120,7 +120,7 @@ def _subscribe_one(
         return SubscribeCode.TOPIC_FILTER_INVALID, error.in_one_line
     if session.rights is not None and not session.rights.may_subscribe(pattern):
         hub.counters.denials.note(DenialKind.SUBSCRIBE, session.client_id, f"topic filter {pattern}", now_s)
-        if hub.gate.discreet:
+        if hub.access_control.discreet:
             return SubscribeCode.UNSPECIFIED_ERROR, ""
         return SubscribeCode.NOT_AUTHORIZED, f"{pattern}: not allowed"
     old = session.subscriptions.get(asked.pattern)

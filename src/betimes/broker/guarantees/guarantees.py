@@ -209,7 +209,7 @@ class Guarantees(Extension):
     ) -> bool:
         """Refuse a client that advertises what it may not."""
         try:
-            rights = self._hub.gate.rights(user, client_id)
+            rights = self._hub.access_control.rights(user, client_id)
             self._advertised.check(rights, packet.user_properties)
         except TextError as error:
             connection.refuse(ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, error.in_one_line)

@@ -211,7 +211,7 @@ class Listener:
     async def _prove(self, connection: Connection) -> None:
         packet = connection.unproven
         assert packet is not None, "nothing to prove"
-        right = await asyncio.to_thread(self.hub.gate.prove, packet.username, packet.password)
+        right = await asyncio.to_thread(self.hub.access_control.prove, packet.username, packet.password)
         connection.proven(right, self.now_s())
         line = self.lines.get(connection)
         if line is not None and not connection.is_held:

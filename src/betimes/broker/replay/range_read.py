@@ -133,7 +133,7 @@ class RangeReading:
         replay = self._check(options, resume, until)
         rights = session.rights
         forbidden = rights is not None and not all(map(rights.may_subscribe, self._patterns))
-        no = SubscribeCode.UNSPECIFIED_ERROR if hub.gate.discreet else SubscribeCode.NOT_AUTHORIZED
+        no = SubscribeCode.UNSPECIFIED_ERROR if hub.access_control.discreet else SubscribeCode.NOT_AUTHORIZED
         self.codes = [no if forbidden else SubscribeCode.GRANTED_QOS_AT_MOST_ONCE] * len(self._patterns)
         self.is_granted = not forbidden
         if not forbidden:

@@ -68,7 +68,7 @@ class ReplayHost(Protocol):
     """The hub, as resuming and reading ranges need it."""
 
     name: str
-    gate: AccessControl
+    access_control: AccessControl
     limits: Limits
     counters: Counters
     recorder: TelemetryRecorder | None  # writes telemetry
