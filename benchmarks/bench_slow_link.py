@@ -156,7 +156,7 @@ async def connected(place: Place, name: str) -> aiomqtt.Client:
             await asyncio.sleep(0.2)
 
 
-async def measure(setting: Setting, places: dict[str, Place], seconds: float, *, wishes: bool) -> Result:
+async def measure(setting: Setting, places: dict[str, Place], seconds: float, *, demand_of: bool) -> Result:
     """Publish at the first broker, subscribe at the last, and count."""
     result = Result()
     first, last = places[setting.brokers[0]], places[setting.brokers[-1]]
@@ -164,7 +164,7 @@ async def measure(setting: Setting, places: dict[str, Place], seconds: float, *,
     try:
         for price in sorted(set(PRICES)):
             properties = Properties(PacketTypes.SUBSCRIBE)
-            if wishes:
+            if demand_of:
                 properties.UserProperty = [("price", str(price))]
             await receiver.subscribe(f"load/{price}", qos=1, properties=properties)
         await until_linked(sender, receiver)
@@ -260,8 +260,8 @@ def measure_all(setting: Setting, options: argparse.Namespace) -> dict[str, Resu
             tempfile.TemporaryDirectory() as folder,
             start(setting, places, Path(folder)),
         ):
-            wishes = who.startswith("Betimes")
-            results[who] = asyncio.run(measure(setting, places, options.seconds, wishes=wishes))
+            demand_of = who.startswith("Betimes")
+            results[who] = asyncio.run(measure(setting, places, options.seconds, demand_of=demand_of))
     return results
 
 

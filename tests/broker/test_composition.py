@@ -14,7 +14,7 @@ def test_what_clients_want_already_is_in_the_first_bulletin():
     Client(hub, "alice").subscribe("news/#", qos=1)
     federation = federate(hub, NetworkSettings(secret="hush"), epoch=1, store=None, recorder=None)
     federation.begin()
-    (wish,) = federation.bulletins.wishes("b1").values()
+    (wish,) = federation.bulletins.demand_of("b1").values()
     assert wish.pattern == "news/#"
 
 

@@ -96,7 +96,7 @@ def test_what_nobody_refreshes_lapses_and_what_is_refreshed_stays(overlay):
     overlay.settle()
     overlay.run_until(overlay.agenda.now_s + 5 * SETTINGS.lapse_after_s)
     assert promised(overlay) == mirrored(overlay) != {}
-    overlay.nodes["n8"].wishes._asking.clear()
+    overlay.nodes["n8"].requests._asking.clear()
     overlay.nodes["n8"].branches._branches.clear()  # as after a restart: it knows of nothing
     beat_s = SETTINGS.dht.beat_every_s
     overlay.run_until(overlay.agenda.now_s + SETTINGS.lapse_after_s + 2 * beat_s)

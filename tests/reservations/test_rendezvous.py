@@ -26,7 +26,7 @@ def asked(overlay, name, event_type, replica=0):
         answers.append(offers)
         return []
 
-    node.wishes.take_offers = take_offers
+    node.requests.take_offers = take_offers
     overlay.perform(name, node._settle(node.rendezvous.ask("s", 1, event_type, replica), 0.0))
     overlay.settle()
     (offers,) = answers

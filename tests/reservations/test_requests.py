@@ -70,7 +70,7 @@ def test_a_way_that_takes_too_long_is_refused_with_what_it_takes(overlay):
 def test_nothing_is_held_for_who_was_refused(overlay):
     told(overlay, "n8", ReservationRequest(subscription="s", event_type="cars", bytes_per_s=81))
     assert promised(overlay) == {}
-    assert len(overlay.nodes["n8"].wishes) == 0
+    assert len(overlay.nodes["n8"].requests) == 0
 
 
 def test_nobody_publishes_yet_is_not_definite_and_is_asked_again(overlay):
@@ -83,7 +83,7 @@ def test_nobody_publishes_yet_is_not_definite_and_is_asked_again(overlay):
 
 def test_an_answer_that_does_not_come_says_nothing_definite(overlay):
     overlay.subscribe("n8", ReservationRequest(subscription="s", event_type="cars"))
-    waiting = overlay.nodes["n8"].wishes
+    waiting = overlay.nodes["n8"].requests
     overlay.agenda._heap.clear()  # all that is under way is lost
     assert waiting.beat(overlay.agenda.now_s + 0.1) == []
     (news,) = waiting.beat(overlay.agenda.now_s + SETTINGS.answer_s_max)
@@ -113,12 +113,12 @@ def test_two_at_one_node_share_and_the_last_gives_back(overlay):
 
 
 def test_a_wish_is_settled_once_nothing_is_awaited_and_something_is_held(overlay):
-    wishes = overlay.nodes["n8"].wishes
-    assert not wishes.is_settled("s")
+    requests = overlay.nodes["n8"].requests
+    assert not requests.is_settled("s")
     overlay.subscribe("n8", ReservationRequest(subscription="s", event_type="cars", home="n8"))
-    assert not wishes.is_settled("s")
+    assert not requests.is_settled("s")
     overlay.settle()
-    assert wishes.is_settled("s")
+    assert requests.is_settled("s")
     (accepted,) = overlay.news
     assert cast(Any, read_flow(accepted.flow)).home == "n8"
 
@@ -253,13 +253,13 @@ def test_where_no_link_was_short_of_room_a_refusal_is_not_for_want_of_it_and_not
     overlay.subscribe(
         "n8", ReservationRequest(subscription="s", event_type="cars", manner=Manner.COORDINATES)
     )
-    wishes, start_s = overlay.nodes["n8"].wishes, overlay.agenda.now_s
+    requests, start_s = overlay.nodes["n8"].requests, overlay.agenda.now_s
     for step in range(1000):  # until its flow is asked for
-        if wishes._shared_flows._named:
+        if requests._shared_flows._named:
             break
         overlay.agenda.run(start_s + 0.001 * step)
-    (flow,) = wishes._shared_flows._named
-    told = [each for _ in range(5) for each in wishes.denied(Denied(flow), start_s)]
+    (flow,) = requests._shared_flows._named
+    told = [each for _ in range(5) for each in requests.denied(Denied(flow), start_s)]
     (news,) = [each for each in told if isinstance(each, Refused)]
     assert (news.reason, news.is_definite) == (RefusalReason.NO_WAY, False)
 
@@ -276,12 +276,12 @@ def test_what_was_asked_by_ways_that_are_no_more_is_asked_anew_and_what_is_held_
         takes = takes + 5 if home else 10
         overlay.subscribe("n8", replace(wish, subscription=f"s{stage}", bytes_per_s=takes))
         for _ in range(100 * stage):
-            if len(node.wishes._shared_flows._named) > stage:
+            if len(node.requests._shared_flows._named) > stage:
                 break
             overlay.agenda.run(overlay.agenda.now_s + 0.001)
         if stage < 2:
             overlay.agenda._heap.clear()
-        overlay.perform("n8", node.wishes.start_over(overlay.agenda.now_s))
+        overlay.perform("n8", node.requests.start_over(overlay.agenda.now_s))
         overlay.settle()
         names = [f"s{stage}", *(["held"] if home else [])]  # at one home all have the flow by one way
         assert [(type(each), each.subscription) for each in overlay.news] == [
@@ -290,5 +290,5 @@ def test_what_was_asked_by_ways_that_are_no_more_is_asked_anew_and_what_is_held_
         overlay.unsubscribe("n8", f"s{stage}")
         overlay.run_until(overlay.agenda.now_s + SETTINGS.answer_s_max + 1.0)
         overlay.settle()
-    assert node.wishes.start_over(overlay.agenda.now_s) == []
+    assert node.requests.start_over(overlay.agenda.now_s) == []
     assert set(promised(overlay).values()) == {takes if home else 5}

@@ -105,9 +105,9 @@ class TwoPublishers:
                 assert each.latency_s <= self.bounds_s[each.subscription] * 1.000001
         refusals = [each for each in told if isinstance(each, Refused)]
         assert len(refusals) <= 1
-        wishes = self.mesh.nodes[self.home].wishes
-        assert wishes.is_settled(wish.subscription) is not bool(refusals)
-        return refusals[0] if refusals else max(each.latency_s for each in wishes.held(wish.subscription))
+        requests = self.mesh.nodes[self.home].requests
+        assert requests.is_settled(wish.subscription) is not bool(refusals)
+        return refusals[0] if refusals else max(each.latency_s for each in requests.held(wish.subscription))
 
     def step(self, name):
         takes = self.chance.choice([5, 10, 20, 40, 60])
@@ -152,8 +152,8 @@ class TwoPublishers:
                 self.mesh.do(name, node.unsubscribe(f"crowd {number}", self.mesh.now_s))
         assert self.mesh.promised() == self.mesh.mirrored() == {}
         for node in self.mesh.nodes.values():
-            assert (len(node.branches), len(node.wishes), len(node.wishes._shared_flows)) == (0, 0, 0)
-            assert node.wishes._shared_flows._named == {}
+            assert (len(node.branches), len(node.requests), len(node.requests._shared_flows)) == (0, 0, 0)
+            assert node.requests._shared_flows._named == {}
 
 
 @pytest.mark.long

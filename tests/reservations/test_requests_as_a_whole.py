@@ -29,17 +29,17 @@ def told(mesh, asked):
 def test_all_publishers_flows_are_there_or_none_is(mesh):
     assert told(mesh, wish("s", takes=30)) == [(Accepted, "p"), (Accepted, "q")]
     assert mesh.promised() == dict.fromkeys(FAST | BEHIND_Q, 30)
-    held = mesh.nodes["s"].wishes.held("s")
+    held = mesh.nodes["s"].requests.held("s")
     assert [(each.publisher, each.bytes_per_s, round(each.latency_s, 6)) for each in held] == [
         ("p", 30, 0.02),
         ("q", 30, 0.1),
     ]
-    assert mesh.nodes["s"].wishes.is_whole("s")
+    assert mesh.nodes["s"].requests.is_whole("s")
     mesh.unsubscribe("s", "s")
     assert told(mesh, wish("t", takes=50)) == [(Refused, "q")]
     assert mesh.promised() == mesh.mirrored() == {}
-    assert len(mesh.nodes["s"].wishes) == 0
-    assert mesh.nodes["s"].wishes.held("t") == []
+    assert len(mesh.nodes["s"].requests) == 0
+    assert mesh.nodes["s"].requests.held("t") == []
 
 
 def test_nobody_is_moved_for_who_is_refused_in_the_end(mesh):

@@ -85,7 +85,7 @@ def test_a_flow_is_moved_for_who_needs_it_sooner_and_comes_by_both_ways_until_th
 @MANNERS
 def test_there_is_no_moment_without_a_way_that_is_promised(manner, home):
     mesh = held_on_the_slow_way(home)
-    shared_flows = mesh.nodes["s"].wishes._shared_flows
+    shared_flows = mesh.nodes["s"].requests._shared_flows
 
     def look():
         (shared,) = shared_flows._flows.values()
@@ -211,7 +211,7 @@ def test_the_old_way_may_break_while_it_is_held_and_nobody_minds():
 def test_an_answer_that_does_not_come_costs_the_holder_nothing():
     mesh = held_on_the_slow_way()
     before = mesh.promised()
-    named = mesh.nodes["s"].wishes._shared_flows._named
+    named = mesh.nodes["s"].requests._shared_flows._named
 
     def lose_what_is_asked():
         if len(named) > 1:
@@ -228,7 +228,7 @@ def test_an_answer_that_does_not_come_costs_the_holder_nothing():
 
 def test_answers_for_ways_that_nobody_asks_for_any_more_change_nothing():
     mesh = held_on_the_slow_way()
-    shared_flows = mesh.nodes["s"].wishes._shared_flows
+    shared_flows = mesh.nodes["s"].requests._shared_flows
     (flow,) = shared_flows._named
     assert shared_flows.granted(Granted(flow, 0.15), 0.0) == []
     assert shared_flows.denied(Denied(flow), 0.0) == []
@@ -308,7 +308,7 @@ class Restless:
 
     def needed(self, home, takes):
         """Return what a way has to have, and within what time, for who asks and all who are at a home."""
-        flows = self.mesh.nodes[home].wishes._shared_flows._flows.values()
+        flows = self.mesh.nodes[home].requests._shared_flows._flows.values()
         held = [shared.bytes_per_s for shared in flows if read_flow(shared.name)]
         here = [bound_s for node, bound_s, each in self.held.values() if node == home and each]
         return max([takes, *held]), min(here, default=math.inf)
@@ -333,8 +333,8 @@ class Restless:
             self.mesh.unsubscribe(node, name)
         assert self.mesh.promised() == self.mesh.mirrored() == {}
         for node in self.mesh.nodes.values():
-            assert (len(node.branches), len(node.wishes), len(node.wishes._shared_flows)) == (0, 0, 0)
-            assert node.wishes._shared_flows._named == {}
+            assert (len(node.branches), len(node.requests), len(node.requests._shared_flows)) == (0, 0, 0)
+            assert node.requests._shared_flows._named == {}
 
 
 @pytest.mark.long

@@ -42,8 +42,8 @@ def test_demand_is_followed_by_its_changes():
     a, b = LinkState("a", 1), LinkState("b", 1)
     a.take_in(b.tell_demand([wish("1", "b"), wish("2", "b")], []))
     a.take_in(b.tell_demand([wish("3", "b")], ["1"]))
-    assert set(a.wishes("b")) == {"2", "3"}
-    assert a.wishes("nobody") == {}
+    assert set(a.demand_of("b")) == {"2", "3"}
+    assert a.demand_of("nobody") == {}
 
 
 def test_a_missing_change_is_noticed():
@@ -51,7 +51,7 @@ def test_a_missing_change_is_noticed():
     a.take_in(b.tell_demand([], []))
     b.tell_demand([wish("1", "b")], [])
     assert a.take_in(b.tell_demand([wish("2", "b")], [])) is BulletinVerdict.GAP
-    assert a.wishes("b") == {}
+    assert a.demand_of("b") == {}
 
 
 def test_a_restart_begins_anew():
@@ -60,7 +60,7 @@ def test_a_restart_begins_anew():
         a.take_in(b.tell_demand([wish(str(number), "b")], []))
     again = LinkState("b", 2)
     assert a.take_in(again.tell_demand([], [])) is BulletinVerdict.NEW
-    assert a.wishes("b") == {}
+    assert a.demand_of("b") == {}
 
 
 def test_a_broker_outdoes_its_own_earlier_life():
@@ -72,7 +72,7 @@ def test_a_broker_outdoes_its_own_earlier_life():
     late.begin_epoch(old.epoch + 1)
     for each in late.everything():
         assert a.take_in(each) is BulletinVerdict.NEW
-    assert a.wishes("b") == {}
+    assert a.demand_of("b") == {}
 
 
 def test_nobody_tells_a_broker_about_itself():
@@ -119,7 +119,7 @@ class Gossip:
 
     def change_wishes(self, name: str) -> None:
         own = self.known[name]
-        gone = list(own.wishes(name))[:1] if self.chance.random() < 0.3 else []
+        gone = list(own.demand_of(name))[:1] if self.chance.random() < 0.3 else []
         self.send(name, own.tell_demand([wish(str(self.chance.random()), name)], gone))
 
 
@@ -140,7 +140,7 @@ def test_whatever_order_links_come_up_in_everybody_ends_up_knowing_the_same(seed
     while gossip.deliver_one():
         pass
     for one, other in product(names, names):
-        assert gossip.known[one].wishes(other) == gossip.known[other].wishes(other)
+        assert gossip.known[one].demand_of(other) == gossip.known[other].demand_of(other)
 
 
 def test_the_epoch_in_which_a_broker_was_last_heard_of_is_known():

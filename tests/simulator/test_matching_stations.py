@@ -78,11 +78,11 @@ def test_dropping_the_expired_frees_an_overloaded_station():
 
 
 def test_only_what_is_wanted_behind_a_link_goes_there():
-    wishes = (
+    requests = (
         Subscription(id="near", home="b0", filter=between(0.0, 0.9)),
         Subscription(id="far", home="b1", filter=between(0.0, 0.25), qos=QoS(delay_s_max=9.0)),
     )
-    outcome = run(chain(subscriptions=wishes), duration_s=5000.0)
+    outcome = run(chain(subscriptions=requests), duration_s=5000.0)
     counts = {each.station: each.count for each in outcome.waits}
     assert counts["b1"] / counts["b0"] == pytest.approx(0.25, abs=0.03)
     assert outcome.wanted[0] / outcome.wanted[1] == pytest.approx(3.6, rel=0.1)

@@ -69,7 +69,7 @@ def test_no_link_is_promised_more_than_it_has_and_all_comes_back(seed, wanted):
         overlay.unsubscribe(name, f"s{number}")
     overlay.settle()
     assert promised(overlay) == mirrored(overlay) == {}
-    assert all(not len(node.branches) and not len(node.wishes) for node in overlay.nodes.values())
+    assert all(not len(node.branches) and not len(node.requests) for node in overlay.nodes.values())
 
 
 @pytest.mark.long

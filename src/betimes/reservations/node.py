@@ -79,7 +79,7 @@ class ReservingNode:
             is_published=self._is_published,
         )
         self.searches = Searches(ways, self.branches, self.outward)
-        self.wishes = ReservationRequests(
+        self.requests = ReservationRequests(
             self.name, self.rendezvous, self.branches, self.searches, answer_s_max=settings.answer_s_max
         )
         self._refresh_every_s = settings.refresh_every_s
@@ -109,21 +109,21 @@ class ReservingNode:
     def subscribe(self, request: ReservationRequest, now_s: float) -> list[Effect]:
         """Request a reservation for a subscriber here."""
         assert 0 < request.replicas <= REPLICAS_MAX, "replicas have a bound"
-        return self._settle(self.wishes.subscribe(request, now_s), now_s)
+        return self._settle(self.requests.subscribe(request, now_s), now_s)
 
     def ask_again(self, request: ReservationRequest, now_s: float) -> list[Effect]:
         """Repeat the request for what a subscriber here lacks; it keeps what it has."""
-        if request.subscription in self.wishes:
-            return self._settle(self.wishes.ask_again(now_s, request.subscription), now_s)
+        if request.subscription in self.requests:
+            return self._settle(self.requests.ask_again(now_s, request.subscription), now_s)
         return self.subscribe(request, now_s)
 
     def confirm(self, subscription: str, now_s: float) -> list[Effect]:
         """Let a subscriber here keep what was only tried."""
-        return self._settle(self.wishes.confirm(subscription, now_s), now_s)
+        return self._settle(self.requests.confirm(subscription, now_s), now_s)
 
     def unsubscribe(self, subscription: str, now_s: float) -> list[Effect]:
         """Release what a subscriber here has."""
-        return self._settle(self.wishes.unsubscribe(subscription, now_s), now_s)
+        return self._settle(self.requests.unsubscribe(subscription, now_s), now_s)
 
     def receive(self, sender: str, message: object, now_s: float) -> list[Effect]:
         """Handle a signal from a neighbour."""
@@ -135,7 +135,7 @@ class ReservingNode:
 
     def ways_changed(self, now_s: float) -> list[Effect]:
         """Note that the routes have changed: advertise and request again over the new ones."""
-        return self._settle([*self._advertise_all(now_s), *self.wishes.start_over(now_s)], now_s)
+        return self._settle([*self._advertise_all(now_s), *self.requests.start_over(now_s)], now_s)
 
     def leave(self, now_s: float) -> list[Effect]:
         """Leave the network; nodes that have flows through here search other routes."""
@@ -146,7 +146,7 @@ class ReservingNode:
         """Do what is due: refreshes, lapsed reservations, answers that did not arrive."""
         self.rendezvous.lapse(now_s)
         effects: list[Effect] = list(self.branches.lapse(now_s))
-        effects += self.wishes.beat(now_s)
+        effects += self.requests.beat(now_s)
         if now_s - self._refreshed_s >= self._refresh_every_s:
             self._refreshed_s = now_s
             effects += self.refresh(now_s)
@@ -156,7 +156,7 @@ class ReservingNode:
         """Repeat advertisements, requests and flows; end flows that are no longer published."""
         effects: list[Effect] = list(self.branches.end_unpublished())
         effects += self.branches.refreshes()
-        return [*effects, *self._advertise_all(now_s), *self.wishes.ask_again(now_s)]
+        return [*effects, *self._advertise_all(now_s), *self.requests.ask_again(now_s)]
 
     def _advertise_all(self, now_s: float) -> list[SendSignal]:
         return [
@@ -191,23 +191,23 @@ class ReservingNode:
             case Offers():
                 if message.back:
                     return list(self.rendezvous.take_offers(message))
-                return self.wishes.take_offers(message, now_s)
+                return self.requests.take_offers(message, now_s)
             case Reserve():
                 return list(self.branches.reserve(sender, message, now_s))
             case Granted():
                 if is_own:
-                    return self.wishes.granted(message, now_s)
+                    return self.requests.granted(message, now_s)
                 return list(self.branches.granted(sender, message))
             case Denied():
                 if is_own:
-                    return self.wishes.denied(message, now_s)
+                    return self.requests.denied(message, now_s)
                 return list(self.branches.denied(sender, message))
             case Invite():
                 return list(self.searches.take_invitation(message, now_s))
             case Declined():
                 if message.back:
                     return list(self.searches.take_declined(message))
-                return self.wishes.denied(Denied(message.flow, message.instead, message.is_gone), now_s)
+                return self.requests.denied(Denied(message.flow, message.instead, message.is_gone), now_s)
             case Extend():
                 return list(self.searches.extended(sender, message, now_s))
             case StepBack():
@@ -222,7 +222,7 @@ class ReservingNode:
                 return list(self.branches.refreshed(sender, message.flows, now_s))
             case Broken():
                 if is_own:
-                    return self.wishes.broken(message.flows, now_s)
+                    return self.requests.broken(message.flows, now_s)
                 return list(self.branches.broken(sender, message.flows))
             case Advertise():
                 return list(self.rendezvous.take_advertisement(sender, message, now_s))

@@ -102,7 +102,7 @@ class LinkState:
             return 0
         return max(known.demand[0], 0 if known.links is None else known.links.epoch)
 
-    def wishes(self, broker: str) -> Mapping[str, Subscription]:
+    def demand_of(self, broker: str) -> Mapping[str, Subscription]:
         """Return the demand at a broker, by id."""
         known = self._known.get(broker)
         return {} if known is None else known.demand_rows

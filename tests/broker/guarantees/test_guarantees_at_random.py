@@ -161,7 +161,7 @@ def test_no_link_is_promised_too_much_and_all_comes_back_in_the_end(seed):
         client.connection.lost(world.net.now_s)
     world.net.run(LAPSE_AFTER * REFRESH_S + 2.0)
     for node, hub in zip(world.nodes(), world.net.hubs.values(), strict=True):
-        assert (len(node.outward), len(node.inward), len(node.branches), len(node.wishes)) == (0, 0, 0, 0)
+        assert (len(node.outward), len(node.inward), len(node.branches), len(node.requests)) == (0, 0, 0, 0)
         guarantees = cast(Any, world.net.brokers[hub.name].guarantees)
         assert (guarantees._wanted, guarantees._held, guarantees._names) == ({}, {}, {})
         assert not world.net.federation(hub.name).broker.shares

@@ -125,21 +125,19 @@ def test_bulletins_come_out_as_they_went_in():
 
 @pytest.mark.long
 def test_a_long_bulletin_comes_in_parts():
-    wishes = tuple(
-        Subscription(id=str(number), home="a") for number in range(2 * SUBSCRIPTIONS_PER_PACKET + 1)
-    )
-    demand = DemandBulletin(broker="a", epoch=3, number=5, is_whole=True, added=wishes)
+    rows = tuple(Subscription(id=str(number), home="a") for number in range(2 * SUBSCRIPTIONS_PER_PACKET + 1))
+    demand = DemandBulletin(broker="a", epoch=3, number=5, is_whole=True, added=rows)
     texts = bulletin_texts(demand)
     reader = BulletinReader()
     *before, last = [reader.read(text.encode()) for text in texts]
     assert before == [None, None]
     assert isinstance(last, DemandBulletin)
-    assert [each.id for each in last.added] == [each.id for each in wishes]
+    assert [each.id for each in last.added] == [each.id for each in rows]
 
 
 def test_a_bulletin_in_the_middle_of_another_is_refused():
-    wishes = tuple(Subscription(id=str(number), home="a") for number in range(SUBSCRIPTIONS_PER_PACKET + 1))
-    first, _ = bulletin_texts(DemandBulletin(broker="a", epoch=3, number=5, is_whole=True, added=wishes))
+    rows = tuple(Subscription(id=str(number), home="a") for number in range(SUBSCRIPTIONS_PER_PACKET + 1))
+    first, _ = bulletin_texts(DemandBulletin(broker="a", epoch=3, number=5, is_whole=True, added=rows))
     (other,) = bulletin_texts(DemandBulletin(broker="b", epoch=3, number=5, is_whole=True))
     reader = BulletinReader()
     reader.read(first.encode())

@@ -195,7 +195,7 @@ class TopicSubscribers:
         self.shared: dict[str, SharedGroup] = {}  # by group
         self.is_plain = True  # no content filter and no shared subscription: all of them get everything
         self._index: MatchingIndex | None = None  # most patterns have no need of one
-        self._wishing: list[BrokerSubscription | None] = []
+        self._filtered: list[BrokerSubscription | None] = []
         self._key: dict[str, int] = {}  # by client id
         self._free_keys: list[int] = []
 
@@ -216,13 +216,13 @@ class TopicSubscribers:
         elif subscription.options is None:
             self.plain[client_id] = subscription
         else:
-            key = self._free_keys.pop() if self._free_keys else len(self._wishing)
-            if key == len(self._wishing):
-                self._wishing.append(None)
+            key = self._free_keys.pop() if self._free_keys else len(self._filtered)
+            if key == len(self._filtered):
+                self._filtered.append(None)
             if self._index is None:
                 self._index = MatchingIndex()
             self._index.add(key, subscription.options.filter)
-            self._wishing[key] = subscription
+            self._filtered[key] = subscription
             self._key[client_id] = key
         self.is_plain = not self._key and not self.shared
 
@@ -240,7 +240,7 @@ class TopicSubscribers:
             key = self._key.pop(client_id)
             assert self._index is not None, "a filter was taken in, so there is an index"
             self._index.remove(key)
-            self._wishing[key] = None
+            self._filtered[key] = None
             self._free_keys.append(key)
         self.is_plain = not self._key and not self.shared
 
@@ -249,7 +249,7 @@ class TopicSubscribers:
         yield from self.plain.values()
         if self._key and self._index is not None:
             for key in self._index.match(publication.attributes()).tolist():
-                subscription = self._wishing[key]
+                subscription = self._filtered[key]
                 assert subscription is not None, (
                     "the index knows a subscription that the audience has forgotten"
                 )

@@ -238,14 +238,14 @@ class Guarantees(Extension):
             elif now_s >= wanted.again_at_s:
                 wanted.again_at_s = math.inf
                 self._reserved.ask_again(wanted.reservation, now_s)
-            elif wanted.is_kept and self._reserved.node.wishes.is_outgrown(name) != bool(wanted.more):
+            elif wanted.is_kept and self._reserved.node.requests.is_outgrown(name) != bool(wanted.more):
                 self._follow(wanted, now_s)
 
     def _follow(self, wanted: GuaranteeRequest, now_s: float) -> None:
         """Ask for more in place of what was reserved, or, where that is enough again, no longer."""
         if wanted.more:
             self._forget(wanted.more, now_s)
-            for news in self._reserved.node.wishes.held(wanted.name)[:1]:
+            for news in self._reserved.node.requests.held(wanted.name)[:1]:
                 wanted.reported = None  # its client may have heard that more was refused
                 self._changed(wanted, news, now_s)
         elif len(self._wanted) < WANTED_MAX:
@@ -287,8 +287,8 @@ class Guarantees(Extension):
         elif wanted.pending is None:
             self._changed(wanted, news, now_s)
         elif isinstance(news, Accepted):
-            if self._reserved.node.wishes.is_settled(name):  # of all publishers
-                wanted.held = tuple(self._reserved.node.wishes.held(name))
+            if self._reserved.node.requests.is_settled(name):  # of all publishers
+                wanted.held = tuple(self._reserved.node.requests.held(name))
                 self._accept(wanted, now_s)
         elif isinstance(news, Refused):
             self._reserved.unsubscribe(name, now_s)
@@ -306,7 +306,7 @@ class Guarantees(Extension):
             self._reserved.subscribe(trial, now_s)
 
     def _tried(self, wanted: GuaranteeRequest, news: ReservationNews, now_s: float) -> None:
-        fitting, requests = wanted.fitting, self._reserved.node.wishes
+        fitting, requests = wanted.fitting, self._reserved.node.requests
         if fitting is None:
             self._reserved.unsubscribe(news.subscription, now_s)
         elif isinstance(news, Accepted):
@@ -364,7 +364,7 @@ class Guarantees(Extension):
 
     def _changed(self, wanted: GuaranteeRequest, news: ReservationNews, now_s: float) -> None:
         """Tell a client what has become of its reservation, where that is news to it."""
-        name, requests = wanted.name, self._reserved.node.wishes
+        name, requests = wanted.name, self._reserved.node.requests
         wanted.held = tuple(requests.held(name))
         amounts = reason = None
         if isinstance(news, Interrupted):

@@ -366,7 +366,7 @@ class Federation(Network):
         if home not in self._known_demand:
             self._demand.add_home(home)
             self._reroute(now_s)  # every home has its column in the routes
-        known, now = self._known_demand.setdefault(home, {}), self.bulletins.wishes(home)
+        known, now = self._known_demand.setdefault(home, {}), self.bulletins.demand_of(home)
         for row_id in [each for each, row in known.items() if now.get(each) is not row]:
             self._demand.remove(f"{home}/{row_id}")
             del known[row_id]
