@@ -36,7 +36,7 @@ def test_the_package_is_added_to_the_session(spark):
 COMPILE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from betimes.scheduling.appraisal import forward_delay_mean_s as kernel
+from betimes.scheduling.success import forward_delay_mean_s as kernel
 kernel(1.0, 2.0, 3.0)
 assert sys.argv[1] in kernel.py_func.__code__.co_filename
 print("found" if kernel.stats.cache_hits else "compiled")

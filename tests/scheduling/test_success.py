@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from betimes.scheduling.appraisal import forward_delay_mean_s, success_probability
+from betimes.scheduling.success import forward_delay_mean_s, success_probability
 
 slacks = st.floats(-100.0, 100.0)
 spreads = st.floats(0.001, 20.0)
