@@ -139,3 +139,61 @@ def test_what_becomes_void_while_its_destination_is_away_is_given_up():
     net.run(10.0)
     assert net.hubs["a"].counters.lost == {"expired": 1}
     assert net.shelves["a"].rows["custody"] == {}
+
+
+def restarted_without_links(*, graceful: bool) -> tuple[DurableNet, Any]:
+    """Return a network whose broker a has begun a new life, and has no link yet; ben is away from b."""
+    net = DurableNet("a", "b")
+    net.join("a", "b")
+    net.run(1.0)
+    ben = net.client("b", "ben", session_expiry_interval=1000)
+    ben.subscribe("news", qos=1)
+    net.run(1.0)
+    ben.connection.lost(net.now_s)
+    if graceful:
+        net.hubs["a"].shut_down(net.now_s)
+        net.run(0.1)
+    net.kill("a")
+    net.start("a")
+    return net, net.client("a", "anna")
+
+
+@pytest.mark.parametrize("graceful", [True, False])
+@pytest.mark.parametrize("is_killed_again", [True, False])
+def test_what_is_acknowledged_before_links_are_back_reaches_a_durable_subscriber(graceful, is_killed_again):
+    net, anna = restarted_without_links(graceful=graceful)
+    for number in range(20):
+        (answer,) = anna.publish("news", str(number).encode(), qos=1)
+        assert answer.reason_code.value == 0
+    net.run(5.0)
+    if is_killed_again:
+        net.kill("a")
+        net.start("a")
+        net.client("a", "anna").publish("news", b"20", qos=1)
+    net.join("b", "a")
+    net.run(5.0)
+    ben = net.client("b", "ben", clean_start=False, session_expiry_interval=1000)
+    found = [int(each.payload) for each in ben.first]
+    assert sorted(found) == list(range(21 if is_killed_again else 20))
+    assert found == sorted(found)
+
+
+def test_demand_that_ended_meanwhile_is_not_remembered_for_ever():
+    net, anna = restarted_without_links(graceful=False)
+    net.hubs["b"].tick(net.now_s + 2000.0)  # ben's session has expired
+    net.run(1.0)
+    net.join("a", "b")
+    net.run(1.0)
+    assert net.shelves["a"].rows["demand"] == {}
+    (answer,) = anna.publish("news", b"x", qos=1)
+    assert answer.reason_code.value == 0x10
+
+
+def test_a_broker_that_never_comes_back_is_forgotten(monkeypatch):
+    monkeypatch.setattr("betimes.broker.links.federation.REMEMBERED_S", 5.0)
+    net, anna = restarted_without_links(graceful=False)
+    net.run(6.0)
+    (answer,) = anna.publish("news", b"x", qos=1)
+    assert answer.reason_code.value == 0x10
+    net.run(0.1)
+    assert net.shelves["a"].rows["demand"] == {}

@@ -134,12 +134,13 @@ class _Restoring:
             self._store.found(publication, kept)
 
     def _read_custody(self) -> None:
-        """Read events in custody for other brokers, and the ids of events received from them."""
+        """Read what concerns other brokers: events in their custody here, events received, their demand."""
         for origin, number, kept, destinations in self._rows(self._store.custody):
             publication = self._publication(kept, f"custody {origin}:{number}")
             self._store.custody_found.append((publication, frozenset(json.loads(destinations))))
             self._store.found(publication, kept)
         self._store.seen_found += [EventId(*row) for row in self._rows(self._store.seen)]
+        self._store.demand_found += [(home, text) for home, _, text in self._rows(self._store.demand)]
 
     def _read_wills(self) -> dict[str, tuple[mqtt5.Will, float | None]]:
         """Return the wills by client id, each with its due time, if the client had disconnected."""

@@ -76,10 +76,12 @@ class Store(Extension):
             changed=self.changed,
         )
         self.tables += [self.publications, self.deliveries]
-        # Of the network: events in custody, and the ids of events from other brokers.
+        # Of the network: events in custody, the ids of events from other brokers, and their durable demand.
         on_its_way = "publication INTEGER NOT NULL, destinations TEXT NOT NULL"
         self.custody = self.table("custody", key="origin TEXT, number INTEGER", values=on_its_way)
         self.seen = self.table("seen", key="origin TEXT, number INTEGER")
+        self.demand = self.table("demand", key="home TEXT, id TEXT", values="demand TEXT NOT NULL")
+        self.demand_found: list[tuple[str, str]] = []  # homes, with rows as text
         self.custody_found: list[tuple[Publication, frozenset[str]]] = []
         self.seen_found: list[EventId] = []
         self._write = write

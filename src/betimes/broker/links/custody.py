@@ -1,5 +1,8 @@
 """Store and forward: the events that this broker keeps until the next broker has acknowledged or wants them.
 
+What brokers with durable sessions want is kept too: a broker that was restarted accepts publications for them
+before its links are up again.
+
 The store keeps an event of QoS 1 or 2 for a durable session at another broker, from the moment this broker
 acknowledges it to its sender until the next broker acknowledges it. So a broker that is killed continues
 after its restart where it stopped. The ids of received events are stored too (`SeenEvents`): the sending
@@ -13,7 +16,9 @@ from collections.abc import Iterable
 
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.durability.store import Store
+from betimes.broker.links.packets import demand_row, read_demand_row
 from betimes.model.events import EventId
+from betimes.model.subscriptions import Subscription
 
 
 class Custody:
@@ -55,6 +60,23 @@ class Custody:
             del self._held[event_id]
             self._store.custody.remove((event_id.origin, event_id.number))
             self._store.not_needed(publication)
+
+    # --- the durable demand of other brokers
+
+    def remembered_demand(self) -> list[Subscription]:
+        """Return the durable demand of other brokers that was known when this broker stopped."""
+        found, self._store.demand_found = self._store.demand_found, []
+        return [read_demand_row(home, json.loads(text)) for home, text in found]
+
+    def note_demand(self, row: Subscription) -> None:
+        """Keep a row of a broker's demand, if it is durable."""
+        if row.durable:
+            self._store.demand.put((row.home, row.id), (json.dumps(demand_row(row)),))
+
+    def forget_demand(self, row: Subscription) -> None:
+        """Keep a row of a broker's demand no more."""
+        if row.durable:
+            self._store.demand.remove((row.home, row.id))
 
     def _note(self, publication: Publication, number: int, destinations: frozenset[str]) -> None:
         key = (publication.origin, publication.number)

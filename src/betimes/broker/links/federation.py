@@ -55,6 +55,7 @@ REMEMBERED_EVENTS = 16  # events whose demand is cached: a repeated lookup follo
 ESTIMATES_EVERY_S = 5.0
 ADVERTS_EVERY_S = 10.0
 SWEEP_EVERY_S = 0.25
+REMEMBERED_S = 86_400.0  # a broker that is not heard of for so long after a restart is not waited for
 ADVERTS_MAX = 1_000  # of one broker; the publishers with the lowest rates are left out
 RATE_MEMORY = 0.5  # weight of the earlier rate
 
@@ -110,12 +111,17 @@ class Federation(Network):
         self._seen = seen or SeenEvents()
         self._custody = custody
         self._awaiting = AwaitingDemand(settings.messages_max, [] if custody is None else custody.restored())
+        self._remembered: set[str] = set()  # homes whose demand is of an earlier life, and not announced yet
+        self._forget_at_s = math.inf
+        for row in [] if custody is None else custody.remembered_demand():
+            self._remembered.add(row.home)
+            self._add_demand(row.home, row)
         self._routes_are_old = False
         self._estimates_at_s = -math.inf
         self._adverts_at_s = -math.inf
         self._sweep_at_s = -math.inf
         self._terms = {terms.to: terms for terms in settings.links}
-        nothing = routes_by(self.bulletins, name, [], [])
+        nothing = routes_by(self.bulletins, name, self._demand.homes, [])
         self.broker = Broker(
             name,
             demand=self._demand,
@@ -249,10 +255,10 @@ class Federation(Network):
         onward = arrival.destinations - {self.name}
         if onward:
             self._take_custody(publication, self._demand.demand(event), onward)
-            unknown = frozenset(onward.difference(self._known_demand))
+            unknown = frozenset(home for home in onward if not self._is_known(home))
             if unknown and not self._awaiting.add(publication, unknown):
                 self._forget(publication, unknown, Reason.QUEUE_FULL)
-            message = RoutedMessage(event, arrival.age_s, onward)
+            message = RoutedMessage(event, arrival.age_s, onward - self._remembered)
             self.perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
 
     def acknowledged(
@@ -324,6 +330,10 @@ class Federation(Network):
                 for name, end in self.ends.items()
             ):
                 self._announce_links(now_s)
+        if self._remembered:
+            self._forget_at_s = min(self._forget_at_s, now_s + REMEMBERED_S)
+            if now_s >= self._forget_at_s:
+                self._forget_remembered()
         self.reserved.tick(now_s)
         self.settle(now_s)
 
@@ -363,17 +373,42 @@ class Federation(Network):
 
     def _learn_demand(self, home: str, now_s: float) -> None:
         """Update the demand table to the demand that a broker has announced."""
-        if home not in self._known_demand:
-            self._demand.add_home(home)
-            self._reroute(now_s)  # every home has its column in the routes
+        self._remembered.discard(home)
+        is_new = home not in self._known_demand
         known, now = self._known_demand.setdefault(home, {}), self.bulletins.demand_of(home)
         for row_id in [each for each, row in known.items() if now.get(each) is not row]:
-            self._demand.remove(f"{home}/{row_id}")
-            del known[row_id]
+            self._remove_demand(home, row_id)
         for row_id, row in now.items():
             if row_id not in known:
-                known[row_id] = row
-                self._demand.add(replace(row, id=f"{home}/{row_id}"))
+                self._add_demand(home, row)
+                if self._custody is not None:
+                    self._custody.note_demand(row)
+        if is_new:
+            self._demand.add_home(home)
+            self._reroute(now_s)  # every home has its column in the routes
+
+    def _is_known(self, home: str) -> bool:
+        """Tell whether a broker has announced its demand since this one started."""
+        return home in self._known_demand and home not in self._remembered
+
+    def _add_demand(self, home: str, row: Subscription) -> None:
+        self._demand.add_home(home)
+        self._known_demand.setdefault(home, {})[row.id] = row
+        self._demand.add(replace(row, id=f"{home}/{row.id}"))
+
+    def _remove_demand(self, home: str, row_id: str) -> None:
+        self._demand.remove(f"{home}/{row_id}")
+        row = self._known_demand[home].pop(row_id)
+        if self._custody is not None:
+            self._custody.forget_demand(row)
+
+    def _forget_remembered(self) -> None:
+        """Forget the demand of brokers that did not come back for long."""
+        for home in self._remembered:
+            log.warning("%s did not come back: what its sessions wanted is forgotten", home)
+            for row_id in list(self._known_demand[home]):
+                self._remove_demand(home, row_id)
+        self._remembered.clear()
 
     def _reroute(self, now_s: float) -> None:
         self._routes_are_old = False
@@ -387,8 +422,7 @@ class Federation(Network):
             durable = [
                 home
                 for home in destinations
-                if home not in self._known_demand
-                or any(each.durable for each in demand.at_home.get(home, ()))
+                if not self._is_known(home) or any(each.durable for each in demand.at_home.get(home, ()))
             ]
             if durable:
                 self._custody.take(publication, frozenset(durable))

@@ -156,7 +156,7 @@ def bulletin_texts(bulletin: Bulletin) -> list[str]:
         return [json.dumps({**head, "links": list(map(_link_row, bulletin.links))})]
     if isinstance(bulletin, PublisherBulletin):
         return [json.dumps({**head, "publishers": list(map(_advert_row, bulletin.advertisements))})]
-    added = [_subscription_row(each) for each in bulletin.added]
+    added = [demand_row(each) for each in bulletin.added]
     parts = [
         added[at : at + SUBSCRIPTIONS_PER_PACKET] for at in range(0, len(added), SUBSCRIPTIONS_PER_PACKET)
     ] or [[]]
@@ -197,7 +197,7 @@ class BulletinReader:
                 epoch=epoch,
                 number=number,
                 is_whole=bool(fields["whole"]),
-                added=tuple([_read_subscription(broker, each) for each in fields["added"]]),
+                added=tuple([read_demand_row(broker, each) for each in fields["added"]]),
                 removed=tuple([str(each) for each in fields["removed"]]),
             )
             to_come = read_whole(fields["parts_to_come"])
@@ -239,14 +239,16 @@ _link_row = attrgetter("target", "s_per_kb_mean", "s_per_kb_sd", "delay_s")
 _advert_row = attrgetter("publisher", "topic", "rate_per_s", "size_kb_mean")
 
 
-def _subscription_row(subscription: Subscription) -> list[Any]:
+def demand_row(subscription: Subscription) -> list[Any]:
+    """Return a row of demand as JSON data; `read_demand_row` reads it."""
     qos = subscription.qos
     bound_s = None if math.isinf(qos.delay_s_max) else qos.delay_s_max
     what = (subscription.id, subscription.pattern, subscription.filter.text)
     return [*what, bound_s, qos.price, subscription.subscribers, subscription.durable]
 
 
-def _read_subscription(broker: str, fields: list[Any]) -> Subscription:
+def read_demand_row(broker: str, fields: list[Any]) -> Subscription:
+    """Return a row of a broker's demand from JSON data."""
     subscription_id, pattern, text, bound_s, price, count, durable = fields
     check_topic_pattern(pattern)
     return Subscription(

@@ -22,7 +22,7 @@ from betimes.model.topology import Link
 from betimes.pipeline.tables.files import read_arrow
 from betimes.pipeline.tables.shapes import BROKERS, LINKS, WAIT_DISTRIBUTIONS
 from betimes.routing.shortest_paths import NO_WAY, Paths, shortest_paths
-from betimes.scheduling.appraisal import SD_S_MIN
+from betimes.scheduling.success import SD_S_MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
