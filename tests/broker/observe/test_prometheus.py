@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.broker.guarantees.test_guarantees import Six
 from tests.broker.handover.test_incoming import chain, come
@@ -13,6 +14,7 @@ from betimes.broker.observe.prometheus import exposition
 from betimes.broker.observe.statistics import ObservedParts, gathered
 from betimes.broker.observe.sys_topics import texts
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
+from betimes.model.network_settings import LinkTerms
 from betimes.model.telemetry import Reason
 
 
@@ -132,3 +134,22 @@ def test_what_links_carried_is_told_for_each():
     assert at_y["betimes_link_sent_bytes_total z"] == at_x["betimes_link_sent_bytes_total y"] > 3000.0
     assert "betimes_link_sent_messages_total x" not in at_y
     assert not any(name.startswith("betimes_link_sent") for name in at_z)
+
+
+def test_every_link_says_whether_it_is_up_and_when_its_neighbour_was_heard():
+    net = chain("a", "b", delay_s=0.05)
+    net.start("c", links=(LinkTerms(to="a", host="x"),))
+    samples = read(exposition(gathered(net.brokers["a"].observed, net.now_s), 0.0))
+    assert samples["betimes_link_up b"] == 1.0
+    assert 0.0 <= samples["betimes_link_heard_seconds b"] <= 1.0
+    assert samples["betimes_link_round_trip_seconds b"] == pytest.approx(0.1, abs=0.01)
+    samples = read(exposition(gathered(net.brokers["c"].observed, net.now_s), 0.0))
+    assert samples["betimes_link_up a"] == 0.0
+    assert "betimes_link_heard_seconds a" not in samples
+
+
+def test_what_is_denied_is_counted_by_kind():
+    hub = new_hub()
+    Client(hub, "c").publish("$no")
+    samples = read(exposition(gathered(ObservedParts(hub=hub), 0.0), 0.0))
+    assert (samples["betimes_denied_total publish"], samples["betimes_denied_total login"]) == (1.0, 0.0)

@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import mqtt5
 import numpy as np
@@ -71,6 +71,14 @@ class SessionCarrier(Protocol):
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Note that a link is down."""
+
+
+class LinkHealth(NamedTuple):
+    """How a link is."""
+
+    heard_s: float = math.inf  # since the neighbour was heard of
+    round_trip_s: float = math.inf  # the shortest lately
+    is_up: bool = True
 
 
 class Federation(Network):
@@ -212,7 +220,7 @@ class Federation(Network):
             carrier.link_down(end, now_s)
 
     def _neighbour_lost(self, end: BrokerLink, now_s: float) -> None:
-        log.info("link to %s is down", end.neighbour)
+        log.warning("link to %s is down", end.neighbour)
         del self.ends[end.neighbour]
         self.perform(self.broker.link_lost(end.neighbour, now_s), now_s)
         self._announce_links(now_s)
@@ -345,6 +353,14 @@ class Federation(Network):
         self._custody = custody
         for end in list(self.ends.values()):
             end.connection.hang_up(Refusal(DisconnectCode.SERVER_SHUTTING_DOWN.value), now_s)
+
+    def link_health(self, now_s: float) -> dict[str, LinkHealth]:
+        """Return how the links to all neighbours are, also of those that are configured and down."""
+        down = {name: LinkHealth(is_up=False) for name in self.neighbours_down()}
+        return down | {
+            name: LinkHealth(now_s - end.connection.heard_at_s, 2.0 * end.transit.delay_s)
+            for name, end in self.ends.items()
+        }
 
     @property
     def speeds_s_per_kb(self) -> dict[str, float]:

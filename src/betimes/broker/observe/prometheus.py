@@ -10,6 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from betimes import __version__
+from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.observe.statistics import Statistics
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -98,10 +99,19 @@ def _labelled_families(statistics: Statistics) -> Iterable[Metric]:
     reserved_bytes = {name: kb * 1000.0 for name, kb in statistics.reserved_kb.items()}
     messages = {name: count for name, (count, _) in carried.items()}
     sent_bytes = {name: kb * 1000.0 for name, (_, kb) in carried.items()}
+    is_up = {name: float(each.is_up) for name, each in statistics.link_health.items()}
+    up = {name: each for name, each in statistics.link_health.items() if each.is_up}
+    heard_s = {name: each.heard_s for name, each in up.items()}
+    round_trip_s = {name: each.round_trip_s for name, each in up.items()}
+    denied = {kind.value: statistics.counters.denials.count[kind] for kind in DenialKind}
     speeds, promised = statistics.links_s_per_kb, statistics.promised_bytes_per_s
     gauge, counter, reason, link = GaugeMetricFamily, CounterMetricFamily, "reason", "neighbour"
     rows: list[tuple[type[_Family], str, str, str, Mapping[str, float]]] = [
         (counter, "lost", reason, "Publications, or copies of them, that did not arrive.", lost),
+        (counter, "denied", "kind", "Logins, publications and subscriptions that were denied.", denied),
+        (gauge, "link_up", link, "1: the link is up; 0: it is configured, and down.", is_up),
+        (gauge, "link_heard_seconds", link, "Since the neighbour was heard of.", heard_s),
+        (gauge, "link_round_trip_seconds", link, "The shortest of the last minutes.", round_trip_s),
         (gauge, "link_seconds_per_kilobyte", link, "How slow each link is, on average.", speeds),
         (gauge, "link_promised_bytes_per_second", link, "What is reserved on each link.", promised),
         (counter, "link_reserved_bytes", link, "What went over each link as reserved.", reserved_bytes),

@@ -11,7 +11,7 @@ from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.guarantees.guarantees import Guarantees
 from betimes.broker.handover.incoming import Handovers
-from betimes.broker.links.federation import Federation
+from betimes.broker.links.federation import Federation, LinkHealth
 from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.model.telemetry import Reason
 
@@ -47,6 +47,7 @@ class Statistics:
     earned: float = 0.0  # what subscribers pay for all that was sent to them, which was in time
     links_carried: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # messages, kilobytes
     admission: tuple[int, int] | None = None  # given and refused; None: there is no control centre
+    link_health: Mapping[str, LinkHealth] = field(default_factory=dict)  # by neighbour
     links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
     waiting_for_links: int = 0  # messages
     promised_bytes_per_s: Mapping[str, int] = field(default_factory=dict)  # on links to others
@@ -86,6 +87,7 @@ def gathered(observed: ObservedParts, now_s: float) -> Statistics:
         earned=counters.sent - counters.resent + counters.premium,
         links_carried=dict(counters.links),
         admission=None if admission is None else (admission.admitted, admission.refused),
+        link_health={} if federation is None else federation.link_health(now_s),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
         waiting_for_links=0 if federation is None else federation.broker.queue_length,
         promised_bytes_per_s={} if federation is None else federation.reserved.promised_bytes_per_s,
