@@ -24,6 +24,7 @@ from betimes.cli.broker import read_access_control, run_broker
 from betimes.model.errors import BetimesError
 from betimes.model.server_settings import ServerSettings
 from betimes.terminal.exit_codes import MISTAKE
+from betimes.terminal.parent import child_options
 
 WITHIN_S = 60.0  # far more than it takes
 
@@ -33,7 +34,9 @@ def started(*arguments: str, kind: str = "MQTT") -> Iterator[tuple[subprocess.Po
     """Start the command on a free port; yield it and the port it printed."""
     code = "from betimes.cli.main import main; main()"
     command = [sys.executable, "-c", code, "broker", "--port", "0", *arguments]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **child_options()
+    )
     try:
         assert running.stdout is not None
         line = running.stdout.readline()

@@ -6,10 +6,12 @@ import sys
 from typing import NoReturn
 
 from betimes.terminal.exit_codes import INTERRUPTED
+from betimes.terminal.parent import end_with_parent
 
 
 def main() -> NoReturn:
     """Run the `betimes` command and exit with its code."""
+    end_with_parent()
     try:
         from betimes.cli.app import run
     except KeyboardInterrupt:

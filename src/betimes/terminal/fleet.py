@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 from betimes.model.errors import BetimesError
 from betimes.model.topology import Link
+from betimes.terminal.parent import child_options
 
 START_S_MAX = 180.0  # many brokers start at once on a small machine, and may compile kernels first
 STOP_S_MAX = 5.0
@@ -173,7 +174,7 @@ class Fleet:
         command = [str(Path(sys.executable).with_name("betimes")), "broker", str(config), *self.plan.options]
         with self._said(name).open("w") as said:
             self._running[name] = subprocess.Popen(
-                command, stdout=said, stdin=subprocess.DEVNULL, text=True, start_new_session=True
+                command, stdout=said, text=True, start_new_session=True, **child_options()
             )
 
     def _said(self, name: str) -> Path:
@@ -196,6 +197,8 @@ class Fleet:
     def _stop(self) -> None:
         for process in self._running.values():
             process.send_signal(signal.SIGTERM)
+            if process.stdin is not None:
+                process.stdin.close()
         end_s = time.monotonic() + STOP_S_MAX
         for process in self._running.values():
             try:
