@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.filter_strategies import events, filters
 
+from betimes.language.filters import boxes as boxes_module
 from betimes.language.filters.boxes import TooManyBoxes, boxes_of, covers, meet_boxes, merge_boxes, uncovered
 from betimes.language.filters.parse import parse_predicate
 from betimes.language.filters.predicates import And, OneOf, Or, Order
@@ -114,3 +115,16 @@ def test_work_is_refused_before_it_is_done():
 def test_an_and_of_ors_multiplies(count):
     text = " AND ".join(f"(a{number} = 1 OR b{number} = 1)" for number in range(count))
     assert len(boxes(text)) == 2**count
+
+
+def test_boxes_of_separate_attributes_multiply_without_being_compared(monkeypatch):
+    compared: list[int] = []
+    real = boxes_module.uncovered
+
+    def counting(found):
+        compared.append(len(found))
+        return real(found)
+
+    monkeypatch.setattr(boxes_module, "uncovered", counting)
+    assert len(boxes(" AND ".join(f"(a{number} = 1 OR a{number} = 2)" for number in range(8)))) == 256
+    assert max(compared) == 2
