@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import mqtt5
+from tests.broker.talking import Client, new_hub
 
+from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.retained import Retained
+from betimes.broker.delivery.session import DRAWN_AT_ONCE
 
 
 def said(topic: str, payload: bytes = b"x", *, expiry_s: int | None = None) -> Publication:
@@ -70,3 +73,50 @@ def test_deep_topics_take_of_the_room_what_they_take_of_memory():
         return sum(retained.keep(Publication(each, each.topic, born_s=0.0)) for each in packets)
 
     assert kept_of("/a" * 100) < kept_of("") / 20
+
+
+def hub_with_retained(count: int) -> Hub:
+    hub = new_hub()
+    publisher = Client(hub, "publisher")
+    for number in range(count):
+        publisher.publish(f"a/{number}", b"x", retain=True)
+    return hub
+
+
+def read_all(client: Client) -> list[str]:
+    """Return the topics of all that comes, in as many turns as it takes."""
+    topics = []
+    while True:
+        topics += [each.topic for each in client.read() if isinstance(each, mqtt5.PublishPacket)]
+        if not client.connection.flow.blocked:
+            return topics
+        client.connection.drained(0.0)
+
+
+def test_many_retained_messages_go_out_in_turns_that_others_have_between():
+    hub = hub_with_retained(3 * DRAWN_AT_ONCE)
+    ann = Client(hub, "ann")
+    topics = [mqtt5.TopicFilter(pattern) for pattern in ("a/+", "#")]
+    ann.send(mqtt5.SubscribePacket(1, topics))
+    first = [each for each in ann.read() if isinstance(each, mqtt5.PublishPacket)]
+    assert len(first) <= DRAWN_AT_ONCE
+    assert ann.connection.flow.blocked
+    Client(hub, "bob").publish("a/live", b"now")
+    ann.connection.drained(0.0)
+    rest = read_all(ann)
+    assert "a/live" in rest[: DRAWN_AT_ONCE + 1]
+    assert len(first) + len(rest) == 2 * 3 * DRAWN_AT_ONCE + 1
+
+
+def test_what_is_retained_or_unsubscribed_meanwhile_is_not_sent_twice_or_at_all():
+    hub = hub_with_retained(2 * DRAWN_AT_ONCE)
+    ann = Client(hub, "ann")
+    ann.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("a/+")]))
+    before = [each.topic for each in ann.read() if isinstance(each, mqtt5.PublishPacket)]
+    later = next(f"a/{number}" for number in range(2 * DRAWN_AT_ONCE) if f"a/{number}" not in before)
+    Client(hub, "bob").publish(later, b"newer", retain=True)
+    ann.connection.drained(0.0)
+    ann.send(mqtt5.UnsubscribePacket(2, ["a/+"]))
+    after = read_all(ann)
+    assert after.count(later) == 1
+    assert len(before) + len(after) <= 2 * DRAWN_AT_ONCE + 1

@@ -46,7 +46,7 @@ def test_a_message_crosses_from_broker_to_broker():
             await until(lambda: up(a) == {"b"} and up(b) == {"a"})
             async with calling(b, "alice") as alice, calling(a, "bob") as bob:
                 await alice.ask(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("news")]))
-                await until(lambda: federation_of(a).bulletins.wishes("b"))
+                await until(lambda: federation_of(a).bulletins.demand_of("b"))
                 bob.write(mqtt5.PublishPacket("news", b"hello"))
                 assert (await alice.read()).payload == b"hello"
 
@@ -112,7 +112,9 @@ def test_a_neighbour_that_is_not_up_yet_is_nothing_to_warn_of(caplog):
                 await until(lambda: "link to b: cannot be dialled" in caplog.text)
                 async with broker("b", port=port):
                     await until(lambda: up(a) == {"b"})
-        assert [each for each in caplog.records if each.levelname == "WARNING"] == []
+                    assert [each for each in caplog.records if each.levelname == "WARNING"] == []
+                await until(lambda: not up(a))
+                assert "link to b is down" in [each.getMessage() for each in caplog.records]
 
     run(test())
 

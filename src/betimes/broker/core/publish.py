@@ -307,12 +307,9 @@ class Publishing:
         if subscription.group is not None:
             return  # [MQTT-3.3.1-9 and 4.8.2]: not for shared subscriptions
         kept = self._announced if subscription.pattern[0] == "$" else self.retained
-        for publication in kept.meeting(subscription.pattern, now_s):
-            own = subscription.no_local and publication.publisher == subscription.session.client_id
-            if not own and subscription.wants(publication):
-                delivery = delivery_of(publication, subscription, retain=True)
-                if not delivery.too_late(now_s):
-                    subscription.session.offer(delivery, now_s)
+        found = kept.meeting(subscription.pattern, now_s)
+        source = (_retained_for(subscription, each, now_s) for each in found)
+        subscription.session.send_all(subscription.written, source, now_s)
 
     def lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
         """Note that a client does not get something."""
@@ -323,6 +320,19 @@ class Publishing:
     def lose_many(self, reason: Reason, count: int) -> None:
         """Note that so many subscribers do not get something."""
         self._counters.lost[reason] += count
+
+
+def _retained_for(
+    subscription: BrokerSubscription, publication: Publication, now_s: float
+) -> Delivery | None:
+    """Return the delivery of a retained message to a new subscriber; None if it does not want it."""
+    session = subscription.session
+    own = subscription.no_local and publication.publisher == session.client_id
+    is_over = session.subscriptions.get(subscription.written) is not subscription
+    if own or is_over or not subscription.wants(publication):
+        return None
+    delivery = delivery_of(publication, subscription, retain=True)
+    return None if delivery.too_late(now_s) else delivery
 
 
 class _Receivers(NamedTuple):

@@ -103,6 +103,11 @@ class Outbox(ABC):
             self.flow.blocked = True
             self._shared.backpressure.just_filled.add(self.reader)
 
+    def yield_turn(self) -> None:
+        """Send no more before the driver says `drained`, which it does when others have had their turn."""
+        self.flow.blocked = True
+        self._shared.waiting.add(self)
+
     def send_reason(self, packet: Callable[[str | None], Packet], text: str) -> None:
         """Send a packet with a reason string, or without where that would be more than the client takes.
 

@@ -40,6 +40,7 @@ class Publication:
         "publisher",
         "qos",
         "retain",
+        "retained_as",
         "topic",
         "void_at_s",
         "waits_in",
@@ -68,6 +69,7 @@ class Publication:
         expiry_s = packet.message_expiry_interval
         self.void_at_s = math.inf if expiry_s is None else born_s + expiry_s
         self.waits_in = 0  # sessions' queues
+        self.retained_as = 0  # by `Retained`: its number there
         self._attributes: dict[str, Value] | None = None
         self._deadline_s: float | None = None
         self._plain: dict[int, bytes] | None = None

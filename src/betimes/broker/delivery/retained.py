@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from betimes.broker.delivery.publication import Publication
 from betimes.matching.topics import TopicNames
@@ -21,6 +21,7 @@ class Retained:
         self._bytes = 0
         self._note = note  # hears what takes the place of what, where that is to survive the broker
         self._by_topic: dict[str, Publication] = {}
+        self._latest = 0  # number of what was kept since the start
         self._names = TopicNames()
 
     def __len__(self) -> int:
@@ -43,6 +44,7 @@ class Retained:
         else:
             self._bytes -= _memory_bytes(old)
         self._by_topic[topic] = publication
+        self._latest = publication.retained_as = self._latest + 1
         self._bytes += size
         if self._note is not None:
             self._note(old, publication)
@@ -55,13 +57,22 @@ class Retained:
         self._note = note
         return kept
 
-    def meeting(self, pattern: str, now_s: float) -> list[Publication]:
-        """Return what is retained of the topics that meet a pattern; what has become void is forgotten."""
-        found = [self._by_topic[name] for name in self._names.meeting(pattern)]
-        for publication in found:
+    def meeting(self, pattern: str, now_s: float) -> Iterator[Publication]:
+        """Yield what is retained now of the topics that meet a pattern; what has become void is forgotten.
+
+        Messages may be retained and deleted between two of them; those that are retained later are left out.
+        """
+        return self._meeting(pattern, self._latest, now_s)
+
+    def _meeting(self, pattern: str, latest: int, now_s: float) -> Iterator[Publication]:
+        for name in self._names.meeting(pattern):
+            publication = self._by_topic.get(name)
+            if publication is None or publication.retained_as > latest:
+                continue
             if now_s >= publication.void_at_s:
                 self._forget(publication)
-        return [each for each in found if now_s < each.void_at_s]
+            else:
+                yield publication
 
     def _forget(self, publication: Publication | None) -> None:
         if publication is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,7 +29,11 @@ from betimes.model.telemetry import Reason
 from betimes.mqtt.packet_ids import PACKET_ID_MAX, PacketIds
 from betimes.mqtt.subscribe_options import SubscribeOptions
 
+DRAWN_AT_ONCE = 500  # from sources, before other clients have their turn
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
+
+
+Source = Iterator[Delivery | None]  # None: a step without a message
 
 
 class Journal(Protocol):
@@ -82,6 +86,7 @@ class Session:
         self._quota = PACKET_ID_MAX  # how many more the client takes before it acknowledges one [4.9]
         self._again: deque[Delivery] = deque()  # of those in flight, what a new connection has not seen
         self._waiting: deque[Delivery] = deque()
+        self._sources: dict[str, Source] = {}  # of messages for new subscriptions, by topic filter
         self.missed: MissedMessages | None = (
             None  # what it is to be told of that it lost, if it may come back
         )
@@ -145,6 +150,11 @@ class Session:
         connection = self.connection
         if connection is None:
             return
+        self._pump_queues(connection, now_s)
+        if self._sources:
+            self._pump_sources(connection, now_s)
+
+    def _pump_queues(self, connection: Outbox, now_s: float) -> None:
         while self._again and not connection.flow.blocked:
             if not self._send_again(connection, self._again[0], now_s):
                 return
@@ -162,6 +172,30 @@ class Session:
         self.is_given_up &= self.queue_bytes > 0
         for message in self.missed.take(now_s) if self.missed and not self.queue_bytes else ():
             self.offer(Delivery(message), now_s)
+
+    def send_all(self, written: str, source: Source, now_s: float) -> None:
+        """Send what a source yields, some at a time, so that other clients have their turns.
+
+        What has QoS 1 or 2 and cannot be sent yet is queued, and survives with the queue.
+        """
+        self._sources[written] = source  # instead of an older one of this topic filter
+        self.pump(now_s)
+
+    def _pump_sources(self, connection: Outbox, now_s: float) -> None:
+        for _ in range(DRAWN_AT_ONCE):
+            if connection.flow.blocked:
+                return
+            written, source = next(iter(self._sources.items()))
+            try:
+                delivery = next(source)
+            except StopIteration:
+                del self._sources[written]
+                if not self._sources:
+                    return
+                continue
+            if delivery is not None:
+                self.offer(delivery, now_s)
+        connection.yield_turn()
 
     def _pump_scheduled(self, connection: Outbox, scheduled: ScheduledQueue, now_s: float) -> None:
         """Send what is worth most in time, as much as may be taken for one choice; give up what cannot be."""
@@ -279,6 +313,7 @@ class Session:
         self.in_flight.clear()
         self._again.clear()
         self._waiting.clear()
+        self._sources.clear()
         self.queue_bytes = 0
         return left
 

@@ -121,6 +121,7 @@ class Federation(Network):
         self._awaiting = AwaitingDemand(settings.messages_max, [] if custody is None else custody.restored())
         self._remembered: set[str] = set()  # homes whose demand is of an earlier life, and not announced yet
         self._forget_at_s = math.inf
+        self._is_closing = False
         for row in [] if custody is None else custody.remembered_demand():
             self._remembered.add(row.home)
             self._add_demand(row.home, row)
@@ -220,7 +221,7 @@ class Federation(Network):
             carrier.link_down(end, now_s)
 
     def _neighbour_lost(self, end: BrokerLink, now_s: float) -> None:
-        log.warning("link to %s is down", end.neighbour)
+        log.log(logging.INFO if self._is_closing else logging.WARNING, "link to %s is down", end.neighbour)
         del self.ends[end.neighbour]
         self.perform(self.broker.link_lost(end.neighbour, now_s), now_s)
         self._announce_links(now_s)
@@ -347,6 +348,7 @@ class Federation(Network):
 
     def close(self, now_s: float) -> None:
         """Drop waiting messages and disconnect all links: this broker stops."""
+        self._is_closing = True
         self.reserved.close(now_s)
         custody, self._custody = self._custody, None  # the store keeps it for the next life
         self.perform(self.broker.give_up_all(Reason.BROKER_LOST, now_s), now_s)
