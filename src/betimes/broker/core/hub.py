@@ -119,7 +119,10 @@ class Hub:
         now_s: float,
     ) -> bool:
         """Tell whether a CONNECT goes on; an extension may refuse it, or hold it."""
-        return all(each.connecting(connection, packet, client_id, user, now_s) for each in self._extensions)
+        for extension in self._extensions:
+            if not extension.connecting(connection, packet, client_id, user, now_s):
+                return False
+        return True
 
     def open_session(
         self,
@@ -281,8 +284,11 @@ class Hub:
 
     def admit(self, subscription: BrokerSubscription, now_s: float) -> Decision | None:
         """Return what an extension decides on one subscription; None: nothing is against it."""
-        found = (each.admit(subscription, now_s) for each in self._extensions)
-        return next((decision for decision in found if decision is not None), None)
+        for extension in self._extensions:
+            decision = extension.admit(subscription, now_s)
+            if decision is not None:
+                return decision
+        return None
 
     def subscribe(self, written: str, subscription: BrokerSubscription, now_s: float) -> None:
         """Take in a subscription in place of an older one with the same topic filter."""

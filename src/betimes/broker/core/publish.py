@@ -307,6 +307,8 @@ class Publishing:
         if subscription.group is not None:
             return  # [MQTT-3.3.1-9 and 4.8.2]: not for shared subscriptions
         kept = self._announced if subscription.pattern[0] == "$" else self.retained
+        if not len(kept):
+            return
         found = kept.meeting(subscription.pattern, now_s)
         source = (_retained_for(subscription, each, now_s) for each in found)
         subscription.session.send_all(subscription.written, source, now_s)

@@ -76,7 +76,9 @@ def _grant_all(
 ) -> None:
     """Grant or refuse each topic filter, answer, and send what is retained or was missed."""
     packet, resume = request.packet, request.resume
-    codes, problems, granted = list[SubscribeCode](), list[str](), list[_Granted]()
+    codes: list[SubscribeCode] = []
+    problems: list[str] = []
+    granted: list[_Granted] = []
     decision = None
     for asked in packet.topic_filters:
         decision = decisions.get(asked.pattern)
