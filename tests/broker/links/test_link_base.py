@@ -44,7 +44,7 @@ class Plain(NeighbourLink):
         return None
 
     def _rejected(self, text, now_s):
-        raise NotImplementedError
+        raise AssertionError(f"no neighbour rejects a link in these tests: {text}, at {now_s} s")
 
     def _check_dialled(self, _name, _now_s):
         pass

@@ -35,9 +35,10 @@ RECORDS_PER_MESSAGE = 2_000
 class TelemetryTopics:
     """Publishes the records of a broker below `$betimes/telemetry/`, for programs that do not read its files.
 
-    Records are told twice a second, those of one kind together (`telemetry/messages.py`). Nothing is gathered
-    while no client subscribes; records that come faster than they can be published are left out, and counted.
-    Access lists apply as to any topic: a client that may read it reads the attributes of all recorded events.
+    The broker publishes them twice a second, those of one kind together (`telemetry/messages.py`). Nothing is
+    gathered while no client subscribes; records that come faster than they can be published are left out, and
+    counted. Access lists apply as to any topic: a client that may read it reads the attributes of all
+    recorded events.
     """
 
     def __init__(self, hub: Hub) -> None:
