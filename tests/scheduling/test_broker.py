@@ -300,7 +300,9 @@ def test_a_message_taken_back_after_its_subscriber_left_is_forgotten():
     a = Broker("a", demand=table, routes=table_without(), settings=BrokerSettings(strategy=FIFO))
     a.publish(event(), 0.0)
     table.remove("s1")
-    assert a.link_lost("b", 1.0) == []
+    (drop,) = a.link_lost("b", 1.0)
+    assert isinstance(drop, Drop)
+    assert (drop.destinations, drop.subscribers, drop.reason) == (("b",), (0,), Reason.SESSION_ENDED)
     assert a.queue_length == 0
 
 

@@ -11,7 +11,7 @@ from betimes.broker.access.authentication import AccessControl
 from betimes.broker.admission.admission import AdmissionControl
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
-from betimes.broker.durability.restore import Rows, first_number, restore
+from betimes.broker.durability.restore import Rows, first_number, next_epoch, restore
 from betimes.broker.durability.store import Store
 from betimes.broker.guarantees.guarantees import Guarantees
 from betimes.broker.handover.incoming import Handovers
@@ -91,6 +91,7 @@ def compose(
         note_retained=None if store is None else store.retain,
     )
     if kept is not None:
+        epoch = next_epoch(kept.store, kept.rows, epoch)
         hub.extend(kept.store)
         restore(hub, kept.store, kept.rows, source=kept.source, now_s=now_s, wall_s=wall_s)
         kept.store.commit()
@@ -103,8 +104,11 @@ def compose(
     handlers = PacketHandlers(hub)
     if settings.network is None:
         return Composition(hub=hub, handlers=handlers, store=store, admission=admission)
+    if store is not None:
+        store.deliveries.start_after(epoch)  # a number is never used again, also after a restart
     federation = federate(hub, settings.network, epoch=epoch, store=store, recorder=recorder)
-    guarantees, handovers = Guarantees(hub, federation.reserved), Handovers(hub, federation)
+    guarantees = Guarantees(hub, federation.reserved)
+    handovers = Handovers(hub, federation, store, now_s)
     hub.extend(guarantees)
     hub.extend(handovers)
     federation.begin()

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from betimes.model.events import Event
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.guarantees import Guarantee
 
 ANY_TOPIC = "#"
+
+
+class DemandVersion(NamedTuple):
+    """Which state of a broker's demand: its life, and how often the demand changed; later is greater."""
+
+    epoch: int = 0
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

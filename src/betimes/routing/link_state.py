@@ -15,13 +15,14 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from betimes.model.subscriptions import Advertisement, Subscription
+from betimes.model.subscriptions import Advertisement, DemandVersion, Subscription
 from betimes.model.topology import Link
 from betimes.routing.routing_table import RoutingTable, routing_table
 from betimes.routing.shortest_paths import shortest_paths
 
 BROKERS_MAX = 10_000
 DEMAND_ROWS_MAX = 1_000_000  # of one broker
+UNKNOWN = DemandVersion()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,8 @@ class BulletinVerdict(Enum):
 class _Known:
     links: LinkBulletin | None = None
     publishers: PublisherBulletin | None = None
-    demand: tuple[int, int] = (0, 0)  # epoch and number
+    demand: DemandVersion = UNKNOWN
+    is_remembered: bool = False  # of an earlier life of this broker: only a whole bulletin replaces it
     demand_rows: dict[str, Subscription] = field(default_factory=dict)
 
 
@@ -101,6 +103,15 @@ class LinkState:
         if known is None:
             return 0
         return max(known.demand[0], 0 if known.links is None else known.links.epoch)
+
+    def demand_version(self, broker: str) -> DemandVersion:
+        """Return which version of a broker's demand is known."""
+        known = self._known.get(broker)
+        return UNKNOWN if known is None else known.demand
+
+    def remember(self, broker: str, version: DemandVersion) -> None:
+        """Note which version of a broker's demand was known in an earlier life: none older counts."""
+        self._known[broker] = _Known(demand=version, is_remembered=True)
 
     def demand_of(self, broker: str) -> Mapping[str, Subscription]:
         """Return the demand at a broker, by id."""
@@ -141,14 +152,14 @@ class LinkState:
             removed=tuple(removed),
         )
         _change(own.demand_rows, bulletin)
-        own.demand = (self.epoch, self._demand_number)
+        own.demand = DemandVersion(self.epoch, self._demand_number)
         return bulletin
 
     def begin_epoch(self, epoch: int) -> None:
         """Begin a newer epoch and count from the start."""
         self.epoch = epoch
         self._links_number = self._publishers_number = 0
-        self._known[self.broker].demand = (epoch, self._demand_number)
+        self._known[self.broker].demand = DemandVersion(epoch, self._demand_number)
 
     def everything(self) -> list[Bulletin]:
         """Return the bulletins that bring a new neighbour up to date."""
@@ -156,7 +167,7 @@ class LinkState:
         for name, known in self._known.items():
             found += [each for each in (known.links, known.publishers) if each is not None]
             epoch, number = known.demand
-            if number:
+            if number and not known.is_remembered:
                 rows = tuple(known.demand_rows.values())
                 found.append(
                     DemandBulletin(broker=name, epoch=epoch, number=number, is_whole=True, added=rows)
@@ -172,7 +183,7 @@ class LinkState:
             if len(self._known) >= BROKERS_MAX:
                 return BulletinVerdict.OLD  # bounds the memory that other brokers can make this one use
             known = self._known[bulletin.broker] = _Known()
-        age = (bulletin.epoch, bulletin.number)
+        age = DemandVersion(bulletin.epoch, bulletin.number)
         if isinstance(bulletin, LinkBulletin):
             if known.links is not None and age <= (known.links.epoch, known.links.number):
                 return BulletinVerdict.OLD
@@ -191,15 +202,19 @@ class LinkState:
         return [each for bulletin in told for each in bulletin.advertisements]
 
     @staticmethod
-    def _take_in_demand(known: _Known, bulletin: DemandBulletin, age: tuple[int, int]) -> BulletinVerdict:
-        if age <= known.demand:
+    def _take_in_demand(known: _Known, bulletin: DemandBulletin, age: DemandVersion) -> BulletinVerdict:
+        is_whole = bulletin.is_whole or bulletin.number == 1
+        if age < known.demand or (age == known.demand and not (known.is_remembered and is_whole)):
             return BulletinVerdict.OLD
-        if not bulletin.is_whole and age != (known.demand[0], known.demand[1] + 1) and bulletin.number != 1:
+        if known.is_remembered and not is_whole:
             return BulletinVerdict.GAP
-        if bulletin.is_whole or bulletin.number == 1:
+        if not is_whole and age != (known.demand.epoch, known.demand.number + 1):
+            return BulletinVerdict.GAP
+        if is_whole:
             known.demand_rows = {}
         _change(known.demand_rows, bulletin)
         known.demand = age
+        known.is_remembered = False
         return BulletinVerdict.NEW
 
     def links(self) -> list[Link]:

@@ -308,9 +308,15 @@ class Broker:
         for message, sent_s in self._in_flight.pop(neighbour, {}).values():
             demand = self._demand.demand(message.event)
             age_s = message.age_s + (now_s - sent_s)
-            split = self._sets.split(demand.among(message.destinations))
+            wanted = demand.among(message.destinations)
+            split = self._sets.split(wanted)
             if split.others:
                 effects.append(self._keep(message.event, demand, split, age_s, now_s))
+            if unwanted := tuple(
+                sorted(message.destinations - wanted)
+            ):  # their subscribers have left meanwhile
+                none = (0,) * len(unwanted)
+                effects.append(Drop(message.event, age_s, Reason.SESSION_ENDED, unwanted, none))
         return effects
 
     def reroute(self, routes: RoutingTable, now_s: float, pinned: PinnedRoutes | None = None) -> list[Effect]:

@@ -8,6 +8,8 @@ import pytest
 from tests.broker.handover.test_incoming import chain, come, settle, waiting
 from tests.broker.networks import Net
 
+from betimes.broker.handover.outgoing import SessionState
+
 
 def with_departure_under_way(delay_s: float) -> Net:
     """Return a network in which the session of ben is on its way from a to b, and a has not let it go."""
@@ -19,7 +21,7 @@ def with_departure_under_way(delay_s: float) -> Net:
     waiting(net, "b")
     handovers = net.brokers["a"].handovers
     assert handovers is not None
-    while not handovers.departures.is_leaving("ben"):
+    while handovers.departures.state_of("ben") is SessionState.HERE:
         net.run(0.01)
     return net
 

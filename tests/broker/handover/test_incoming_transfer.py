@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import mqtt5
 from tests.broker.keeping import Shelf, kept_hub
 from tests.broker.talking import Client, new_hub
 
@@ -12,13 +11,12 @@ from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.hub import Hub
 from betimes.broker.durability.session_rows import RowWriter, SessionRows, session_items
-from betimes.broker.handover.incoming import fits, move_in, take_late
-from betimes.broker.handover.outgoing import move_out
+from betimes.broker.handover.incoming import fits, move_in
 from betimes.model.telemetry import Reason
 
 
 def packed(hub: Hub, client_id: str = "ben") -> SessionRows:
-    writer, luggage = RowWriter(session_items(hub.sessions[client_id], 0.0), bytes_max=10**6), SessionRows()
+    writer, luggage = RowWriter(session_items(hub.sessions[client_id]), bytes_max=10**6), SessionRows()
     while not writer.is_done:
         rows, packets = writer.part(0.0)
         luggage.add(json.loads(json.dumps(rows)), packets, 0.0)
@@ -58,35 +56,6 @@ def test_a_session_that_came_and_is_not_fetched_ends_in_time():
     assert hub.counters.lost[Reason.SESSION_ENDED] == 3
 
 
-def test_nothing_of_a_session_that_went_is_kept_and_nothing_counts_as_lost():
-    shelf = Shelf()
-    hub, store = kept_hub(shelf)
-    will = mqtt5.Will("gone", payload=b"x", will_delay_interval=60)
-    ben = Client(hub, "ben", session_expiry_interval=100, will=will)
-    ben.subscribe("t", qos=1)
-    ben.connection.lost(0.0)
-    Client(hub, "anna").publish("t", qos=1)
-    session = hub.sessions["ben"]
-    assert len(move_out(hub, session, 0.0)) == 1
-    store.commit()
-    assert shelf.counts() == {}
-    assert "ben" not in hub.sessions
-    hub.tick(200.0)
-    assert sum(hub.counters.lost.values()) == 0
-    Client(hub, "anna").publish("t", b"late", qos=1)
-    assert [each.publication.packet.payload for each in session.end(0.0)] == [b"late"]
-
-
-def test_what_is_late_and_known_does_not_come_again():
-    hub, source = new_hub(), hub_with_waiting()
-    session = move_in(hub, "ben", None, 100.0, packed(source), 0.0)
-    take_late(hub, session, packed(source), 0.0)
-    assert len(session) == 3
-    Client(source, "anna").publish("t", b"late", qos=1)
-    take_late(hub, session, packed(source), 0.0)
-    assert len(session) == 4
-
-
 def test_a_session_beyond_the_limits_does_not_fit():
     luggage = packed(hub_with_waiting(50))
     assert fits(new_hub(), luggage)
@@ -107,7 +76,5 @@ def test_what_the_access_list_here_denies_does_not_come_along():
         packed(hub_with_waiting()),
     )
     session = move_in(hub, "ben", None, 100.0, moved, 0.0)
-    assert len(session) == 0
-    take_late(hub, session, packed(hub_with_waiting(1)), 0.0)
     assert len(session) == 0
     assert hub.counters.lost[Reason.REFUSED] == 3

@@ -1,127 +1,194 @@
-"""Does a session stay whole until somebody else has it, and is nothing left of it then?"""
+"""Does a session stay whole until another broker has it, and is it at one broker whatever is not heard?"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.handover import outgoing as departing
-from betimes.broker.handover.outgoing import GIVEN_UP_AFTER_S, LINGER_S, OutgoingSessions
+from betimes.broker.core.hub import Hub
+from betimes.broker.handover import outgoing
+from betimes.broker.handover.forwarding import LINGER_S, Forwarders
+from betimes.broker.handover.outgoing import (
+    DOUBT_EVERY_S,
+    GIVEN_UP_AFTER_S,
+    TRANSITIONS,
+    OutgoingSessions,
+    SessionState,
+    TransferSignal,
+)
 from betimes.broker.handover.packets import (
     InquiryId,
     LateDeliveries,
+    LateTaken,
     MoreParts,
-    NoSession,
     SessionInquiry,
     SessionPart,
     SessionTaken,
+    TransferDoubt,
+    TransferOff,
     read_session_message,
 )
-from betimes.model.telemetry import Reason
+from betimes.model.subscriptions import DemandVersion
 
+PAGE = Path(__file__).parents[3] / "docs" / "resuming.md"
 ASK = SessionInquiry(id=InquiryId("b2", 1), client_id="ben", user=None, packet_bytes_max=100_000)
+TAKEN = SessionTaken(id=ASK.id, since=DemandVersion(5, 5))
 
 
-class End:
+class Network:
+    """The rest of the network, which writes down what it is told."""
+
+    packet_bytes_max = 1_000_000
+
     def __init__(self) -> None:
         self.told: list[Any] = []
-        self.is_up = True
+        self.known = DemandVersion()
+        self.is_whole = True
 
-    def say_of_session(self, payload: bytes, _now_s: float) -> bool:
-        self.told += [read_session_message(payload)] if self.is_up else []
-        return self.is_up
+    def say_to(self, broker: str, payload: bytes, _now_s: float) -> bool:
+        assert broker == "b2"
+        self.told.append(read_session_message(payload))
+        return True
+
+    def version_of(self, _home: str) -> DemandVersion:
+        return self.known
+
+    def absent(self, _now_s: float) -> dict[str, float]:
+        return {} if self.is_whole else {"b3": 1.0}
+
+    def unsubscribed(self, subscription: Any) -> None:
+        """The demand is withdrawn."""
 
 
 @pytest.fixture
 def leaving():
+    return begin(1000)
+
+
+def begin(messages: int) -> tuple[Hub, OutgoingSessions, Network, Forwarders]:
     hub = new_hub()
     ben = Client(hub, "ben", session_expiry_interval=1000)
     ben.subscribe("t", qos=1)
     ben.connection.lost(0.0)
     anna = Client(hub, "anna")
-    for _ in range(1000):
+    for _ in range(messages):
         anna.publish("t", b"x" * 500, qos=1)
-    departures, end = OutgoingSessions(hub), End()
-    departures.give(end, ASK, hub.sessions["ben"], 0.0)  # type: ignore[arg-type]
-    return hub, departures, end
+    network: Any = Network()
+    forwarders = Forwarders(hub, network, None, 0.0)
+    departures = OutgoingSessions(hub, network, forwarders, None, 0.0)
+    assert departures.give(ASK, hub.sessions["ben"], 0.0)
+    return hub, departures, network, forwarders
 
 
 @pytest.mark.long
 def test_parts_go_as_fast_as_they_are_taken(leaving):
-    hub, departures, end = leaving
-    assert [each.number for each in end.told] == [0, 1, 2, 3]
-    while not end.told[-1].is_last:
-        departures.hear(ASK, MoreParts(id=ASK.id, parts=len(end.told) - 3), 0.0)
-    assert sum(len(each.rows) for each in end.told) == 1001
-    assert all(isinstance(each, SessionPart) for each in end.told)
+    hub, departures, network, _ = leaving
+    assert [each.number for each in network.told] == [0, 1, 2, 3]
+    while not network.told[-1].is_last:
+        assert departures.state_of("ben") is SessionState.LEAVING
+        departures.hear(MoreParts(id=ASK.id, parts=len(network.told) - 3), 0.0)
+    assert departures.state_of("ben") is SessionState.OFFERED
+    assert sum(len(each.rows) for each in network.told) == 1001
+    assert all(isinstance(each, SessionPart) for each in network.told)
     assert len(hub.sessions["ben"]) == 1000
 
 
 def test_who_is_silent_for_too_long_gets_no_more(leaving):
-    hub, departures, _end = leaving
+    hub, departures, network, _ = leaving
     departures.tick(GIVEN_UP_AFTER_S - 0.1)
-    assert departures.is_leaving("ben")
+    assert departures.state_of("ben") is SessionState.LEAVING
     departures.tick(GIVEN_UP_AFTER_S)
-    assert not departures.is_leaving("ben")
-    departures.hear(ASK, SessionTaken(id=ASK.id), GIVEN_UP_AFTER_S)
+    assert network.told[-1] == TransferOff(id=ASK.id)
+    assert departures.state_of("ben") is SessionState.HERE
+    departures.hear(TAKEN, GIVEN_UP_AFTER_S)  # it cannot be: the last part was not sent
     assert len(hub.sessions["ben"]) == 1000
 
 
-@pytest.mark.parametrize("how", ["no", "link", "called off"])
+@pytest.mark.parametrize("how", ["off", "called off"])
 def test_it_stays_where_it_is_when_the_move_comes_to_nothing(leaving, how):
-    hub, departures, end = leaving
-    if how == "no":
-        departures.hear(ASK, NoSession(id=ASK.id), 0.0)
-    elif how == "link":
-        departures.link_down(end)
+    hub, departures, network, _ = leaving
+    if how == "off":
+        departures.hear(TransferOff(id=ASK.id), 0.0)
     else:
         departures.call_off("ben", 0.0)
-        assert end.told[-1] == NoSession(id=ASK.id)
-    assert not departures.is_leaving("ben")
+        assert network.told[-1] == TransferOff(id=ASK.id)
+    assert departures.state_of("ben") is SessionState.HERE
     assert (len(hub.sessions["ben"]), departures.count) == (1000, 0)
 
 
-def test_what_comes_later_follows_until_the_time_is_over(leaving):
-    hub, departures, end = leaving
+def test_what_was_offered_is_in_doubt_until_the_other_broker_says():
+    hub, departures, network, forwarders = begin(3)
+    assert departures.state_of("ben") is SessionState.OFFERED
+    departures.tick(DOUBT_EVERY_S)
+    departures.tick(2 * DOUBT_EVERY_S)
+    assert network.told[1:] == [TransferDoubt(id=ASK.id)] * 2
+    departures.hear(TransferOff(id=ASK.id), 0.0)
+    assert (departures.state_of("ben"), len(hub.sessions["ben"])) == (SessionState.HERE, 3)
+    assert departures.give(ASK, hub.sessions["ben"], 0.0)
+    departures.hear(TAKEN, 0.0)
+    assert ("ben" in hub.sessions, departures.count, len(forwarders)) == (False, 1, 1)
+
+
+def test_what_comes_later_follows_until_every_broker_knows_the_new_place():
+    hub, departures, network, forwarders = begin(1)
     anna = Client(hub, "anna")
     anna.publish("t", b"between", qos=1)
-    departures.hear(ASK, SessionTaken(id=ASK.id), 0.0)
-    assert departures.gone("ben") is not None
+    departures.hear(TAKEN, 0.0)
+    late = network.told[-1]
+    assert isinstance(late, LateDeliveries)
+    assert b"between" in late.packets
     anna.publish("t", b"after", qos=1)
-    departures.tick(1.0)
-    late = [each for each in end.told if isinstance(each, LateDeliveries)]
-    assert [b"between" in late[0].packets, b"after" in late[1].packets] == [True, True]
-    assert departures.went_lately("ben", 2.0, 1.0)
-    assert not departures.went_lately("ben", 2.0, 3.0)
-    departures.tick(LINGER_S)
-    assert (hub.held[0], departures.gone("ben"), departures.count) == (0, None, 1)
+    forwarders.tick(0.5)
+    assert network.told[-1] is late  # one at a time
+    forwarders.tick(1.0)
+    assert network.told[-1] is not late  # it may be lost
+    assert network.told[-1].numbers == late.numbers
+    forwarders.confirmed(LateTaken(id=ASK.id, last=late.numbers[-1]), 1.0)
+    assert b"after" in network.told[-1].packets
+    forwarders.confirmed(LateTaken(id=ASK.id, last=network.told[-1].numbers[-1]), 1.0)
+    network.known = DemandVersion(5, 5)
+    anna.publish("t", b"goes there by itself", qos=1)
+    network.is_whole = False
+    forwarders.tick(LINGER_S)
+    assert len(forwarders) == 1  # some broker may not have heard yet
+    network.is_whole = True
+    forwarders.tick(2 * LINGER_S)
+    assert (hub.held[0], len(forwarders)) == (0, 0)
     assert sum(hub.counters.lost.values()) == 0
+    assert not any(b"by itself" in each.packets for each in network.told if isinstance(each, LateDeliveries))
 
 
-def test_what_cannot_follow_is_lost_with_a_reason(leaving):
-    hub, departures, end = leaving
-    departures.hear(ASK, SessionTaken(id=ASK.id), 0.0)
-    end.is_up = False
-    Client(hub, "anna").publish("t", b"after", qos=1)
-    departures.tick(1.0)
-    assert hub.counters.lost[Reason.UNREACHABLE] == 1
-
-
-def test_a_session_that_ended_meanwhile_is_not_let_go_again(leaving):
-    hub, departures, _end = leaving
-    hub.tick(2000.0)
-    departures.hear(ASK, SessionTaken(id=ASK.id), 0.0)
+def test_a_session_that_ended_meanwhile_is_not_let_go_again():
+    hub, departures, _, _ = begin(1)
+    departures.ended(hub.sessions["ben"])
+    departures.hear(TAKEN, 0.0)
     assert departures.count == 0
 
 
 @pytest.mark.long
 def test_no_more_leave_at_once_than_may(leaving, monkeypatch):
-    hub, departures, _ = leaving
-    monkeypatch.setattr(departing, "LEAVING_MAX", 1)
-    end = End()
+    hub, departures, _, _ = leaving
+    monkeypatch.setattr(outgoing, "LEAVING_MAX", 1)
     Client(hub, "eve", session_expiry_interval=1000)
-    departures.give(end, ASK, hub.sessions["eve"], 0.0)
-    assert end.told == [NoSession(id=ASK.id, is_moving=True)]
+    assert not departures.give(ASK, hub.sessions["eve"], 0.0)
     assert hub.sessions["eve"].connection is not None
+
+
+def diagram() -> str:
+    """Return the table of transitions as a diagram."""
+    lines = [f"    {one.value} --> {to.value}: {signal.value}" for (one, signal), to in TRANSITIONS.items()]
+    return "\n".join(["stateDiagram-v2", "    [*] --> here", *lines, "    gone --> [*]", ""])
+
+
+def test_the_page_shows_the_table():
+    assert f"```mermaid\n{diagram()}```" in PAGE.read_text(), "put diagram() into docs/resuming.md"
+
+
+def test_a_client_is_only_served_where_the_session_is_here():
+    reached = {SessionState.HERE, *TRANSITIONS.values()}
+    assert reached == set(SessionState)
+    assert not [pair for pair in TRANSITIONS if pair[0] is SessionState.GONE]
+    assert (SessionState.OFFERED, TransferSignal.CALLED_OFF) not in TRANSITIONS  # only the other broker knows

@@ -13,15 +13,19 @@ from hypothesis import strategies as st
 from betimes.broker.handover.packets import (
     InquiryId,
     LateDeliveries,
+    LateTaken,
     MoreParts,
     NoSession,
     SessionInquiry,
     SessionPart,
     SessionTaken,
+    TransferDoubt,
+    TransferOff,
     read_session_message,
     written,
 )
 from betimes.broker.links.packets import LinkError
+from betimes.model.subscriptions import DemandVersion
 
 ID = InquiryId("b1", 7)
 
@@ -32,11 +36,14 @@ ID = InquiryId("b1", 7)
         SessionInquiry(id=ID, client_id="ben", user=None, packet_bytes_max=10),
         SessionInquiry(id=ID, client_id="b\nn", user="ben", packet_bytes_max=10),
         NoSession(id=ID),
-        NoSession(id=ID, is_moving=True),
+        NoSession(id=ID, is_moving=True, brokers=("b2", "b3")),
         SessionPart(id=ID, number=2, is_last=True, expiry_s=math.inf, rows=[["i", 5]], packets=b"\n\x00\n"),
         MoreParts(id=ID, parts=3),
-        SessionTaken(id=ID),
-        LateDeliveries(id=ID, rows=[], packets=b""),
+        SessionTaken(id=ID, since=DemandVersion(3, 4)),
+        TransferOff(id=ID),
+        TransferDoubt(id=ID),
+        LateDeliveries(id=ID, client_id="ben", numbers=[], rows=[], packets=b""),
+        LateTaken(id=ID, last=9),
     ],
 )
 def test_it_is_read_as_it_was_written(said):
@@ -62,6 +69,11 @@ def test_it_is_read_as_it_was_written(said):
                         "expiry",
                         "rows",
                         "late",
+                        "numbers",
+                        "brokers",
+                        "taken",
+                        "had",
+                        "off",
                     ]
                 ),
                 inner,

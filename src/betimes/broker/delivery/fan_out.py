@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 from betimes.broker.delivery.delivery import Delivery, Lose, SharedSubscription
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.recently_delivered import had_of
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.index.index import TAIL_ROWS_MAX, MatchingIndex
@@ -94,9 +93,9 @@ class FanOut:
         self._hand_over(delivery, subscription, now_s)
 
     def _hand_over(self, delivery: Delivery, subscription: BrokerSubscription, now_s: float) -> None:
-        arrived = subscription.session.arrived
-        if arrived is not None and delivery.qos and not arrived.is_new(had_of(delivery)):
-            return  # it came by the broker where the session was before
+        period = subscription.session.period
+        if period is not None and delivery.qos and not period.covers(delivery.publication):
+            return  # the client gets it by another broker, where its session was or is
         if delivery.publication.born_s < now_s and delivery.too_late(now_s):
             self._lose(delivery, Reason.EXPIRED, now_s)
         else:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 
 import mqtt5
 
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import TextError
 from betimes.model.events import EventId, Value, number_reading
+from betimes.model.subscriptions import DemandVersion
 from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, DEADLINE, ID, OWN
 from betimes.mqtt import mqtt311
 from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES, copy_publish
@@ -23,6 +25,9 @@ JSON_BYTES_MAX = 65_536  # of a payload that is read for attributes
 PROPERTY_BYTES = 160  # of memory that a user property takes besides its letters: a tuple and two texts
 JSON_TYPE = "application/json"
 _AT_MOST_ONCE = mqtt5.QoS.AT_MOST_ONCE
+
+# By broker: which version of its demand the broker knew that chose where a publication goes.
+DemandViews = Mapping[str, DemandVersion]
 
 
 class Publication:
@@ -42,6 +47,7 @@ class Publication:
         "retain",
         "retained_as",
         "topic",
+        "views",
         "void_at_s",
         "waits_in",
     )
@@ -55,6 +61,7 @@ class Publication:
         publisher: str = "",
         origin: str = "",
         number: int = 0,
+        views: DemandViews | None = None,
     ) -> None:
         self.packet = packet
         self.topic = topic
@@ -62,6 +69,7 @@ class Publication:
         self.publisher = publisher  # the client id; "" for the server itself
         self.origin = origin  # the server that numbered it
         self.number = number
+        self.views = views  # None: it has QoS 0, or did not come from another broker
         self.is_recorded = False  # what becomes of it is written down
         quality = packet.qos
         self.qos = 0 if quality is _AT_MOST_ONCE else quality.value

@@ -22,7 +22,6 @@ from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.queue_room import QueueRoom
 from betimes.broker.delivery.rate_limit import TokenBucket
-from betimes.broker.delivery.recently_delivered import ArrivedDeliveries, RecentDeliveries, had_of
 from betimes.broker.delivery.scheduled_queue import ScheduledQueue
 from betimes.model.positions import NOTHING, Have
 from betimes.model.telemetry import Reason
@@ -50,6 +49,13 @@ class Journal(Protocol):
 
     def released(self, packet_id: int) -> None:
         """Note that a QoS 2 packet id is free again."""
+
+
+class Period(Protocol):
+    """The time that a session which moved spends at one broker: which publications it gets there."""
+
+    def covers(self, publication: Publication) -> bool:
+        """Tell whether a publication above QoS 0 reaches the client by way of this broker."""
 
 
 class DeliveryRecorder(Protocol):
@@ -94,10 +100,7 @@ class Session:
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
         self._room = room  # of all sessions together
-        self.recent: RecentDeliveries | None = (
-            None  # what its client had lately, where it may move to another broker
-        )
-        self.arrived: ArrivedDeliveries | None = None  # likewise, for a while after it came from another one
+        self.period: Period | None = None  # where it came from another broker, or went to one
         self.is_given_up = (
             False  # it reads so slowly that publishers do not wait for it, until its queue is empty
         )
@@ -361,8 +364,6 @@ class Session:
         del self.in_flight[delivery.packet_id]
         if self.journal is not None:
             self.journal.drop(delivery)
-        if self.recent is not None:
-            self.recent.add(had_of(delivery), now_s)
         self._quota += delivery.under_way  # what an earlier connection sent takes no room on this one
         if self._again or len(self):
             self.pump(now_s)
@@ -470,8 +471,10 @@ class BrokerSubscription:
         return number <= had.floor or number in had.above
 
     def wants(self, publication: Publication) -> bool:
-        """Tell whether its content filter lets this through, and its client may read it."""
-        rights = self.session.rights
+        """Tell whether its content filter lets this through, and its client may read it and gets it here."""
+        rights, period = self.session.rights, self.session.period
+        if period is not None and self.qos and publication.qos and not period.covers(publication):
+            return False
         if rights is not None and not rights.may_read(publication.topic):
             return False
         return self.options is None or self.options.filter.matches(publication.attributes())

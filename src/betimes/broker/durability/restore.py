@@ -17,13 +17,20 @@ from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.wills import PendingWill, will_of
-from betimes.broker.durability.session_rows import PacketReader, read_delivery, read_subscription
-from betimes.broker.durability.store import SET_ASIDE, SessionJournal, Store
+from betimes.broker.durability.session_rows import (
+    PacketReader,
+    read_delivery,
+    read_subscription,
+    read_views,
+)
+from betimes.broker.durability.store import EPOCH, SET_ASIDE, SessionJournal, Store
 from betimes.broker.storage.change_tables import Table
 from betimes.broker.storage.sqlite_file import WHOLE_COPY, StoreError
 from betimes.model.errors import BetimesError
 from betimes.model.events import EventId
 from betimes.mqtt.validation import PacketError
+
+EPOCHS_APART = 10**12  # at least; a broker numbers inquiries and deliveries of one life from its epoch on
 
 Rows = Callable[[Table], Iterable[tuple[Any, ...]]]
 
@@ -38,6 +45,14 @@ def first_number(store: Store, rows: Rows, *, wall_s: float) -> int:
     number = max(facts.get(SET_ASIDE, 0), int(wall_s * 1e6))
     store.set_numbers_aside(number)
     return number
+
+
+def next_epoch(store: Store, rows: Rows, epoch: int) -> int:
+    """Return an epoch later than that of any earlier life of the broker, whatever its clock says."""
+    facts: dict[str, int] = dict(rows(store.facts))
+    epoch = max(facts.get(EPOCH, 0) + EPOCHS_APART, epoch)
+    store.note_epoch(epoch)
+    return epoch
 
 
 def restore(hub: Hub, store: Store, rows: Rows, *, source: str, now_s: float, wall_s: float) -> None:
@@ -56,6 +71,7 @@ class _Restoring:
         self._reader = PacketReader()
         self._publications: dict[int, Publication] = {}
         self._gone_at_s: dict[str, float | None] = {}  # by client id; None: it was connected
+        self._stand_ins: dict[str, Session] = {}  # for sessions that left, by alias
 
     def run(self) -> None:
         store = self._store
@@ -67,6 +83,8 @@ class _Restoring:
             self._session(client_id, "incoming").incoming.add(packet_id)
         for client_id, session in self._hub.sessions.items():
             session.journal = SessionJournal(store, client_id)
+        for alias, session in self._stand_ins.items():
+            session.journal = SessionJournal(store, alias, with_views=True)
         self._read_deliveries()
         self._read_retained()
         self._read_custody()
@@ -86,14 +104,23 @@ class _Restoring:
                 number=number,
             )
         self._store.publications.start_after(last)
+        for number, views in self._rows(self._store.handover.views):
+            self._publication(number, f"views {number}").views = read_views(json.loads(views))
 
     def _read_sessions(self) -> None:
-        limits = self._hub.limits
+        limits, store = self._hub.limits, self._store
+        left = {
+            alias: (client_id, facts) for alias, client_id, facts in self._rows(store.handover.forwarders)
+        }
         for client_id, user, expiry_s, gone_at in self._rows(self._store.sessions):
             if len(self._hub.sessions) >= limits.sessions_max:
                 raise self._too_much("more sessions", "sessions", limits.sessions_max)
             session = self._hub.new_session(client_id, user)
             session.expiry_s = self._hub.bounded_expiry_s(expiry_s)
+            if client_id in left:
+                self._stand_ins[client_id] = self._hub.sessions.pop(client_id)
+                store.handover.forwarders_found.append((session, *left[client_id]))
+                continue
             self._gone_at_s[client_id] = None if gone_at is None else self._own_time_s(gone_at)
 
     def _read_subscriptions(self) -> None:
@@ -107,7 +134,11 @@ class _Restoring:
             except (BetimesError, ValueError) as error:
                 where = f"subscriptions ({client_id!r}, {written!r})"
                 raise self._unreadable(where, str(error)) from None
-            self._hub.subscribe(written, subscription, self._now_s)
+            if client_id in self._stand_ins:
+                session.subscriptions[written] = subscription
+                self._hub.publishing.fan_out.tree.add(subscription)
+            else:
+                self._hub.subscribe(written, subscription, self._now_s)
 
     def _read_deliveries(self) -> None:
         last = 0
@@ -135,12 +166,18 @@ class _Restoring:
 
     def _read_custody(self) -> None:
         """Read what concerns other brokers: events in their custody here, events received, their demand."""
-        for origin, number, kept, destinations in self._rows(self._store.custody):
+        for origin, number, kept, text in self._rows(self._store.custody):
             publication = self._publication(kept, f"custody {origin}:{number}")
-            self._store.custody_found.append((publication, frozenset(json.loads(destinations))))
+            kept_for = json.loads(text)
+            publication.views = read_views(kept_for["views"])
+            self._store.custody_found.append((publication, frozenset(kept_for["to"])))
             self._store.found(publication, kept)
+        store = self._store
+        store.handover.offers_found = {row[0]: row[1:] for row in self._rows(store.handover.offers)}
+        store.handover.arrivals_found = {row[0]: row[1:] for row in self._rows(store.handover.arrivals)}
+        store.handover.taken_found = list(self._rows(store.handover.taken))
         self._store.seen_found += [EventId(*row) for row in self._rows(self._store.seen)]
-        self._store.demand_found += [(home, text) for home, _, text in self._rows(self._store.demand)]
+        self._store.demand_found += self._rows(self._store.demand)
 
     def _read_wills(self) -> dict[str, tuple[mqtt5.Will, float | None]]:
         """Return the wills by client id, each with its due time, if the client had disconnected."""
@@ -169,7 +206,7 @@ class _Restoring:
         return min(wall_s - self._store.clock_ahead_s, self._now_s)
 
     def _session(self, client_id: str, where: str) -> Session:
-        session = self._hub.sessions.get(client_id)
+        session = self._hub.sessions.get(client_id, self._stand_ins.get(client_id))
         if session is None:
             raise self._unreadable(where, f"there is no session of {client_id!r}")
         return session

@@ -1,37 +1,36 @@
 """Serialisation of a session, for the store's file and for another broker.
 
 The values of a subscription, of a publication and of a delivery are the same in both. Another broker gets a
-session as rows: one for each subscription (`s`), each QoS 2 packet id in flight from the client (`i`), each
-event that the client got recently (`h`) and each delivery that it has not got yet (`d`). The PUBLISH packets
-of the deliveries stand behind the rows.
+session as rows: one for each subscription (`s`), each QoS 2 packet id in flight from the client (`i`) and
+each delivery that it has not got yet (`d`). The PUBLISH packets of the deliveries stand behind the rows.
 """
 
 from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import mqtt5
 
 from betimes.broker.delivery.delivery import Delivery
-from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.recently_delivered import DeliveredOnce
+from betimes.broker.delivery.publication import DemandViews, Publication
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.storage.change_tables import Row
 from betimes.language.json.values import read_finite, read_finite_or_inf, read_text, read_whole
 from betimes.matching.topics import shared_parts
+from betimes.model.subscriptions import DemandVersion
 from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Codec
 from betimes.mqtt.packet_ids import PACKET_ID_MAX
 from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES
 from betimes.mqtt.subscribe_options import read_options
 
 ROWS_MAX = 200  # of one part
-SUBSCRIPTION, INCOMING, HAD, DELIVERY = "s", "i", "h", "d"
+SUBSCRIPTION, INCOMING, DELIVERY = "s", "i", "d"
 
-Item = BrokerSubscription | int | DeliveredOnce | Delivery
+Item = BrokerSubscription | int | Delivery
 
 
 class PacketReader:
@@ -121,6 +120,15 @@ def _share(session: Session, written: str) -> BrokerSubscription:
     return BrokerSubscription(session=session, pattern=pattern, group=group)
 
 
+def read_views(values: Mapping[str, Sequence[int]] | None) -> DemandViews | None:
+    """Return the versions of demand that a publication went by."""
+    if not values:
+        return None
+    return {
+        home: DemandVersion(read_whole(epoch), read_whole(number)) for home, (epoch, number) in values.items()
+    }
+
+
 # --- a session for another broker
 
 
@@ -131,6 +139,7 @@ class RowWriter:
         self._items = deque(items)
         self._bytes_max = bytes_max
         self.too_large: list[Item] = []  # larger than a part
+        self.written: list[Item] = []  # in the last part
 
     @property
     def is_done(self) -> bool:
@@ -142,6 +151,7 @@ class RowWriter:
         rows: list[list[Any]] = []
         packets: list[bytes] = []
         size = 0
+        self.written = []
         while self._items and len(rows) < ROWS_MAX:
             row, packet = _row(self._items[0], now_s)
             row_bytes = len(json.dumps(row)) + len(packet) + 2
@@ -151,18 +161,16 @@ class RowWriter:
             if size + row_bytes > self._bytes_max:
                 break
             size += row_bytes
-            self._items.popleft()
+            self.written.append(self._items.popleft())
             rows.append(row)
             packets.append(packet)
         return rows, b"".join(packets)
 
 
-def session_items(session: Session, now_s: float) -> list[Item]:
+def session_items(session: Session) -> list[Item]:
     """Return all items that move with a session; deliveries of QoS 0 do not."""
-    had = [] if session.recent is None else session.recent.since(now_s)
-    arrived = [] if session.arrived is None else list(session.arrived)
     owed = [each for each in session.owed() if each.qos]
-    return [*session.subscriptions.values(), *session.incoming, *dict.fromkeys([*had, *arrived]), *owed]
+    return [*session.subscriptions.values(), *session.incoming, *owed]
 
 
 def _row(item: Item, now_s: float) -> tuple[list[Any], bytes]:
@@ -171,11 +179,9 @@ def _row(item: Item, now_s: float) -> tuple[list[Any], bytes]:
         packet = publication.packet.write()
         where = (publication.topic, publication.publisher, publication.origin, publication.number)
         age_s = now_s - publication.born_s
-        return [DELIVERY, len(packet), *where, age_s, *delivery_values(item)], packet
+        return [DELIVERY, len(packet), *where, age_s, publication.views, *delivery_values(item)], packet
     if isinstance(item, BrokerSubscription):
         return [SUBSCRIPTION, item.written, *subscription_values(item)], b""
-    if isinstance(item, DeliveredOnce):
-        return [HAD, *item], b""
     return [INCOMING, item], b""
 
 
@@ -185,7 +191,6 @@ class SessionRows:
 
     subscriptions: dict[str, list[Any]] = field(default_factory=dict)
     incoming: list[int] = field(default_factory=list)
-    had: list[DeliveredOnce] = field(default_factory=list)
     deliveries: list[tuple[Publication, list[Any]]] = field(default_factory=list)
     size_bytes: int = 0
     _reader: PacketReader = field(default_factory=PacketReader)
@@ -200,13 +205,6 @@ class SessionRows:
             elif kind == INCOMING:
                 (packet_id,) = values
                 self.incoming.append(read_whole(packet_id, 1, PACKET_ID_MAX))
-            elif kind == HAD:
-                origin, number, share = values
-                self.had.append(
-                    DeliveredOnce(
-                        read_text(origin), read_whole(number, 0), None if share is None else read_text(share)
-                    )
-                )
             elif kind == DELIVERY:
                 size, *others = values
                 packet = packets[at : at + read_whole(size, 1)]
@@ -216,12 +214,6 @@ class SessionRows:
                 raise ValueError(f"{kind!r} is no kind of row")
         if at != len(packets):
             raise ValueError("packets that belong to no row, or rows without their packet")
-
-    def all_had(self) -> list[DeliveredOnce]:
-        """Return the recent deliveries of the client, and those that these rows hold."""
-        share = 6  # its place in the values
-        coming = [DeliveredOnce(each.origin, each.number, values[share]) for each, values in self.deliveries]
-        return [*self.had, *coming]
 
     def _add_subscription(self, values: Sequence[Any]) -> None:
         written, qos, no_local, as_published, identifier, options = values
@@ -240,7 +232,7 @@ class SessionRows:
         self.size_bytes += len(written) + len(options or "")
 
     def _add_delivery(self, data: bytes, values: Sequence[Any], now_s: float) -> None:
-        topic, publisher, origin, number, age_s, *others = values
+        topic, publisher, origin, number, age_s, views, *others = values
         publication = Publication(
             self._reader.read(data),
             read_text(topic),
@@ -248,6 +240,7 @@ class SessionRows:
             publisher=read_text(publisher),
             origin=read_text(origin),
             number=read_whole(number, 0),
+            views=read_views(views),
         )
         if not topic or topic != publication.packet.topic:
             raise ValueError("a delivery whose topic is not that of its packet")

@@ -8,6 +8,7 @@ clock does not survive a restart: `clock_ahead_s` is how far the wall clock is a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ Write = Callable[[Sequence[Changes]], None]
 # Publication numbers are reserved in blocks: a crash may lose the last number given, not the block's end.
 NUMBERS_SET_ASIDE = 1 << 21
 SET_ASIDE = "publication numbers set aside below"
+EPOCH = "epoch of the last life"
 
 
 @dataclass(slots=True)
@@ -35,6 +37,35 @@ class _Kept:
 
     number: int
     users: int = 0
+    with_views: bool = False  # a session that moves needs to know by which demand it went
+    has_views: bool = False
+
+
+class HandoverTables:
+    """The tables of sessions that move between brokers, and what was found in them at the start."""
+
+    def __init__(self, table: Callable[..., Table]) -> None:
+        transfer = "asker TEXT NOT NULL, number INTEGER NOT NULL"
+        version = "epoch INTEGER NOT NULL, version INTEGER NOT NULL"
+        # Offers that are not answered, sessions that came, transfers that were taken, the sessions that
+        # forward what still comes here for a client that left, and by which demand publications went.
+        self.offers = table("offers", key="client_id TEXT", values=f"{transfer}, below INTEGER NOT NULL")
+        self.arrivals = table(
+            "arrivals", key="client_id TEXT", values=f"{transfer}, giver TEXT NOT NULL, {version}"
+        )
+        self.taken = table(
+            "taken",
+            key="number INTEGER, giver TEXT",
+            values=f"{version}, last INTEGER NOT NULL, at REAL NOT NULL",
+        )
+        self.forwarders = table(
+            "forwarders", key="alias TEXT", values="client_id TEXT NOT NULL, facts TEXT NOT NULL"
+        )
+        self.views = table("views", key="publication INTEGER", values="views TEXT NOT NULL")
+        self.offers_found: dict[str, tuple[str, int, int]] = {}
+        self.arrivals_found: dict[str, tuple[str, int, str, int, int]] = {}
+        self.taken_found: list[tuple[int, str, int, int, int, float]] = []
+        self.forwarders_found: list[tuple[Session, str, str]] = []  # with client id and facts
 
 
 class Store(Extension):
@@ -81,7 +112,8 @@ class Store(Extension):
         self.custody = self.table("custody", key="origin TEXT, number INTEGER", values=on_its_way)
         self.seen = self.table("seen", key="origin TEXT, number INTEGER")
         self.demand = self.table("demand", key="home TEXT, id TEXT", values="demand TEXT NOT NULL")
-        self.demand_found: list[tuple[str, str]] = []  # homes, with rows as text
+        self.handover = HandoverTables(self.table)
+        self.demand_found: list[tuple[str, str, str]] = []  # homes, with ids and rows as text
         self.custody_found: list[tuple[Publication, frozenset[str]]] = []
         self.seen_found: list[EventId] = []
         self._write = write
@@ -106,6 +138,10 @@ class Store(Extension):
         if next_number + NUMBERS_SET_ASIDE // 2 > self._set_aside:
             self._set_aside = next_number + NUMBERS_SET_ASIDE
             self.facts.put((SET_ASIDE,), (self._set_aside,))
+
+    def note_epoch(self, epoch: int) -> None:
+        """Keep the epoch of this life."""
+        self.facts.put((EPOCH,), (epoch,))
 
     # --- what the hub reports
 
@@ -152,6 +188,26 @@ class Store(Extension):
         for packet_id in session.incoming:
             self.incoming.remove((session.client_id, packet_id))
         journal.drop_all()
+
+    def keep_stand_in(self, session: Session, now_s: float) -> None:
+        """Keep a session that stands in for one that left; `session_ended` removes it."""
+        session.journal = SessionJournal(self, session.client_id, with_views=True)
+        row = (session.user, session.expiry_s, now_s + self.clock_ahead_s)
+        self.sessions.put((session.client_id,), row)
+        for written, subscription in session.subscriptions.items():
+            self.subscriptions.put((session.client_id, written), subscription_values(subscription))
+
+    def keep_views(self, publication: Publication) -> None:
+        """Keep by which versions of demand a publication went, as long as the publication itself."""
+        self._kept[publication].with_views = True
+        self.note_views(publication)
+
+    def note_views(self, publication: Publication) -> None:
+        """Keep by which versions of demand a publication went, if that is to be kept and known."""
+        kept = self._kept.get(publication)
+        if kept is not None and kept.with_views and publication.views is not None and not kept.has_views:
+            kept.has_views = True
+            self.handover.views.put((kept.number,), (json.dumps(publication.views),))
 
     def will_published(self, client_id: str) -> None:
         """Remove a will."""
@@ -204,19 +260,22 @@ class Store(Extension):
         if not kept.users:
             del self._kept[publication]
             self.publications.remove((kept.number,))
+            if kept.has_views:
+                self.handover.views.remove((kept.number,))
 
     def found(self, publication: Publication, number: int) -> None:
         """Count one row of the restored file that refers to a publication."""
-        kept = self._kept.setdefault(publication, _Kept(number))
+        kept = self._kept.setdefault(publication, _Kept(number, has_views=publication.views is not None))
         kept.users += 1
 
 
 class SessionJournal:
     """The rows of one session in the store."""
 
-    def __init__(self, store: Store, client_id: str) -> None:
+    def __init__(self, store: Store, client_id: str, *, with_views: bool = False) -> None:
         self._store = store
         self._client_id = client_id
+        self.with_views = with_views
         self._numbers: dict[Delivery, int] = {}
 
     def keep(self, delivery: Delivery) -> None:
@@ -228,8 +287,14 @@ class SessionJournal:
         if number is None:
             row = self._row(delivery, self._store.needed(delivery.publication))
             self._numbers[delivery] = deliveries.add(row)
+            if self.with_views:
+                self._store.keep_views(delivery.publication)
         else:
             deliveries.put((number,), self._row(delivery, self._store.number_of(delivery.publication)))
+
+    def number_of(self, delivery: Delivery) -> int:
+        """Return the number of a delivery that is kept; later ones have greater numbers."""
+        return self._numbers[delivery]
 
     def drop(self, delivery: Delivery) -> None:
         """Remove a delivery, if it was kept."""

@@ -1,8 +1,9 @@
 """Handover of sessions: the extension of the hub that moves a session to the broker its client connects to.
 
 A client without a session here may have one at another broker: this broker holds its CONNECT and asks the
-network. The broker that has the session sends it and keeps it until this one confirms it. A message that
-arrives on both routes goes to the client once (docs/decisions/034-session-handover.md).
+network. It opens a new session only if every known broker said that it has none; a broker that is out of
+reach for less than `ABSENT_S` may have it, so the client is asked to try again. A session is at one broker,
+and an event reaches its client once (docs/decisions/034-session-handover.md).
 """
 
 from __future__ import annotations
@@ -15,20 +16,25 @@ import mqtt5
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Extension
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.recently_delivered import ArrivedDeliveries, RecentDeliveries, had_of
 from betimes.broker.delivery.session import Session
 from betimes.broker.durability.session_rows import SessionRows, read_delivery, read_subscription
+from betimes.broker.durability.store import Store
+from betimes.broker.handover.forwarding import Forwarders
 from betimes.broker.handover.inquiry import Inquiries, Inquiry
-from betimes.broker.handover.outgoing import LINGER_S, OutgoingSessions
+from betimes.broker.handover.outgoing import OutgoingSessions, SessionState
 from betimes.broker.handover.packets import (
     InquiryId,
     LateDeliveries,
+    LateTaken,
     MoreParts,
     NoSession,
     SessionInquiry,
     SessionMessage,
     SessionPart,
     SessionTaken,
+    TransferDoubt,
+    TransferId,
+    TransferOff,
     read_session_message,
     written,
 )
@@ -41,10 +47,13 @@ from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, Refusal
 
 log = logging.getLogger(__name__)
 
-HANDOVER_WITHIN_S = 2.0  # from the inquiry to the first part, and from each part to the next
-HANDOVER_S_MAX = 10.0  # for all parts
-ARRIVING_S = LINGER_S + HANDOVER_WITHIN_S
+HANDOVER_WITHIN_S = 2.0  # from the inquiry to its end, and from each part to the next: then ask again
+HANDOVER_S_MAX = 10.0  # from CONNECT to CONNACK
+ASK_AGAIN_S = 0.5
 FETCHES_MAX = 1_000  # CONNECTs that are held at once
+ABSENT_S = 60.0  # a broker that is out of reach for longer is not waited for
+PATIENCE_S = 60.0  # after so long of refusals a client gets a new session
+REFUSED_MAX = 10_000  # clients that are remembered
 
 
 @dataclass(slots=True, eq=False)
@@ -54,25 +63,29 @@ class _Fetch:
     connection: Connection
     packet: mqtt5.ConnectPacket
     user: str | None
-    until_s: float
     end_s: float
-    inquiry: Inquiry | None = None  # None: the next tick sends the inquiry again
+    ask_at_s: float
+    inquiry: Inquiry | None = None  # None: `ask_at_s` is when it is sent
+    wait_s: float = HANDOVER_WITHIN_S  # doubled with each inquiry: the network may be slow
+    giver: str = ""  # the broker that sends the session
     rows: SessionRows | None = None
     parts: int = 0
+    why: str = "the other brokers did not answer in time"
 
 
 class Handovers(Extension):
     """The sessions that move to this broker from others, and from this broker to others."""
 
-    def __init__(self, hub: Hub, federation: Federation) -> None:
+    def __init__(self, hub: Hub, federation: Federation, store: Store | None, now_s: float) -> None:
         self.taken = 0  # sessions that moved here, since the start
         self._hub = hub
         self._federation = federation
         self._number = federation.life
-        self._inquiries = Inquiries(federation.ends.values, self._no_session_found)
+        self._inquiries = Inquiries(hub.name, federation.ends.values, self._no_session_found)
         self._fetches: dict[str, _Fetch] = {}  # by client id
-        self.departures = OutgoingSessions(hub)
-        self._arriving: dict[Session, float] = {}  # until when duplicates are detected
+        self.forwarders = Forwarders(hub, federation, store, now_s)
+        self.departures = OutgoingSessions(hub, federation, self.forwarders, store, now_s)
+        self._refused_s: dict[str, float] = {}  # by client id: since when
         self._admitting: Connection | None = None  # its session is here now, or no broker has one
         federation.carriers.append(self)
 
@@ -88,82 +101,119 @@ class Handovers(Extension):
     ) -> bool:
         """Hold a CONNECT whose session may be at another broker; False: it is held, or refused."""
         client_id = packet.client_id
-        fetch = self._fetches.get(client_id)
-        is_leaving = self.departures.is_leaving(client_id)
-        is_wanted = (
-            bool(packet.session_expiry_interval) or is_leaving
-        )  # a session that leaves is fetched back
-        may_move = bool(client_id) and not packet.clean_start and is_wanted
         if connection is self._admitting:
             return True
+        fetch = self._fetches.get(client_id)
+        if fetch is not None and fetch.user != user:
+            connection.refuse(ConnectCode.NOT_AUTHORIZED, "this client id is another user's")
+            return False
+        state = self._state(client_id)
+        if state is SessionState.LEAVING:
+            self.departures.call_off(client_id, now_s)
+            state = SessionState.HERE
+        is_lasting = bool(packet.session_expiry_interval) or state is SessionState.OFFERED
+        may_be_elsewhere = (
+            bool(client_id) and not packet.clean_start and is_lasting and state is not SessionState.HERE
+        )
         if fetch is not None:
-            if fetch.user != user:
-                connection.refuse(ConnectCode.NOT_AUTHORIZED, "this client id is another user's")
-                return False
-            if not fetch.connection.closing:
-                fetch.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
-            fetch.connection, fetch.packet = connection, packet
-            if may_move:
+            self._take_over(fetch, connection, packet, now_s)
+            if may_be_elsewhere:
                 connection.await_session(packet)
             else:
                 del self._fetches[client_id]
-                self.departures.call_off(client_id, now_s)
-            return not may_move
-        is_here = client_id in self._hub.sessions and not is_leaving
-        if is_here or not may_move or not self._federation.ends:
-            self.departures.call_off(client_id, now_s)
-            self.departures.stop(client_id, now_s)
+            return not may_be_elsewhere
+        if not may_be_elsewhere or self._is_alone(client_id, now_s):
             return True
-        if len(self._fetches) >= FETCHES_MAX:
-            connection.refuse(ConnectCode.SERVER_BUSY, "too many sessions are on their way here")
-            return False
-        until_s, end_s = now_s + HANDOVER_WITHIN_S, now_s + HANDOVER_S_MAX
-        fetch = self._fetches[client_id] = _Fetch(connection, packet, user, until_s, end_s)
-        connection.await_session(packet)
-        if not is_leaving:
-            self._ask(fetch, now_s)
-        return False
+        return self._hold(connection, packet, user, now_s)
 
-    def session_opened(self, session: Session, _will: mqtt5.Will | None, _now_s: float) -> None:
-        """Note that a client has connected: from now on its session may move."""
-        if not session.expiry_s:
-            session.recent = None
-        elif session.recent is None:
-            session.recent = RecentDeliveries()
+    def session_ended(self, session: Session, _now_s: float) -> None:
+        """Note that a session has ended, or is at another broker."""
+        self.departures.ended(session)
+        self.forwarders.ended(session)
 
     def hear(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Handle a neighbour's message about a session."""
+        """Handle a neighbour's message about a session: an inquiry, or its echo."""
         message = read_session_message(payload)
         if isinstance(message, SessionInquiry):
             self._asked(end, message, now_s)
-        elif isinstance(message, SessionPart | LateDeliveries):
-            self._answered(end, message, payload, now_s)
-        elif not self._hear_asker(end, message, payload, now_s) and isinstance(message, NoSession):
+        elif isinstance(message, NoSession):
             self._inquiries.hear_no(end, message, now_s)
+        else:
+            raise LinkError("a message for one broker that is sent to all")
+
+    def hear_from(self, broker: str, payload: bytes, now_s: float) -> None:
+        """Handle a message about a session that another broker sent to this one."""
+        message = read_session_message(payload)
+        if isinstance(message, SessionPart):
+            self._take_part(broker, message, now_s)
+        elif isinstance(message, TransferDoubt):
+            self._doubted(broker, message, now_s)
+        elif isinstance(message, LateDeliveries):
+            rows = SessionRows()
+            _add(rows, message, now_s)
+            self.forwarders.take_late(broker, message, rows, now_s)
+        elif isinstance(message, LateTaken):
+            self.forwarders.confirmed(message, now_s)
+        elif isinstance(message, TransferOff) and message.id.asker == self._hub.name:
+            self._called_off(message)
+        elif isinstance(message, MoreParts | SessionTaken | TransferOff):
+            self.departures.hear(message, now_s)
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
-        """Cancel the handovers over a lost link: each session stays where it was."""
-        self.departures.link_down(end)
+        """Wait no longer for the answers of a lost neighbour."""
         self._inquiries.link_down(end, now_s)
 
     def tick(self, now_s: float) -> None:
-        """Do what is due: admit clients that waited too long, repeat inquiries, forget the past."""
+        """Do what is due: repeat inquiries, answer clients that waited too long, forward and forget."""
         for client_id, fetch in list(self._fetches.items()):
             if fetch.connection.closing:  # the client did not wait
                 del self._fetches[client_id]
-            elif now_s >= fetch.until_s:
-                log.info("session of %s: none was handed over in time", client_id)
-                self._admit(fetch, now_s)
-            elif fetch.inquiry is None and not self.departures.is_leaving(client_id):
+            elif now_s >= fetch.end_s:
+                self._refuse(fetch, now_s)
+            elif self._state(client_id) is not SessionState.OFFERED and now_s >= fetch.ask_at_s:
                 self._ask(fetch, now_s)
         self.departures.tick(now_s)
-        for session, until_s in list(self._arriving.items()):
-            if now_s >= until_s:
-                session.arrived = None
-                del self._arriving[session]
+        self.forwarders.tick(now_s)
         self._inquiries.forget_old(now_s)
 
     # --- sessions that come here
+
+    def _state(self, client_id: str) -> SessionState | None:
+        return self.departures.state_of(client_id) if client_id in self._hub.sessions else None
+
+    def _is_alone(self, client_id: str, now_s: float) -> bool:
+        """Tell whether no other broker can have the session, as far as is known."""
+        return self._state(client_id) is None and not self._federation.ends and not self._awaited(now_s)
+
+    def _awaited(self, now_s: float) -> set[str]:
+        """Return the other brokers, but for those that have been out of reach for long."""
+        absent_s = self._federation.absent(now_s)
+        others = {*self._federation.brokers()} - {self._hub.name}
+        return {broker for broker in others if absent_s.get(broker, 0.0) < ABSENT_S}
+
+    def _hold(
+        self, connection: Connection, packet: mqtt5.ConnectPacket, user: str | None, now_s: float
+    ) -> bool:
+        client_id = packet.client_id
+        if len(self._fetches) >= FETCHES_MAX:
+            connection.refuse(ConnectCode.SERVER_BUSY, "too many sessions are on their way here")
+            return False
+        fetch = _Fetch(connection, packet, user, now_s + HANDOVER_S_MAX, now_s)
+        self._fetches[client_id] = fetch
+        connection.await_session(packet)
+        if self._state(client_id) is SessionState.OFFERED:
+            fetch.why = "the session was on its way to another broker, which does not answer"
+            self.departures.ask_again(client_id, now_s)
+        else:
+            self._ask(fetch, now_s)
+        return False
+
+    @staticmethod
+    def _take_over(fetch: _Fetch, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+        """Let a newer connection of the same client wait in place of the older one."""
+        if not fetch.connection.closing:
+            fetch.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
+        fetch.connection, fetch.packet, fetch.end_s = connection, packet, now_s + HANDOVER_S_MAX
 
     def _ask(self, fetch: _Fetch, now_s: float) -> None:
         client_id = fetch.packet.client_id
@@ -177,123 +227,136 @@ class Handovers(Extension):
             user=fetch.user,
             packet_bytes_max=self._federation.packet_bytes_max,
         )
+        if fetch.inquiry is not None:
+            self._inquiries.forget(fetch.inquiry)
         fetch.rows, fetch.parts = None, 0
+        fetch.ask_at_s = now_s + fetch.wait_s
+        fetch.wait_s *= 2.0
         fetch.inquiry = self._inquiries.remember(ask, None, now_s)
         self._inquiries.spread(fetch.inquiry, now_s)
 
     def _no_session_found(self, inquiry: Inquiry, now_s: float) -> None:
+        """Note that every broker that could be asked said no."""
         fetch = self._fetches.get(inquiry.message.client_id)
-        if fetch is None or fetch.inquiry is not inquiry:
+        if fetch is None or fetch.inquiry is not inquiry or fetch.rows is not None:
             return
-        if inquiry.is_moving:
-            fetch.inquiry = None
-        else:
+        silent = self._awaited(now_s) - inquiry.brokers
+        if not inquiry.is_moving and not silent:
             self._admit(fetch, now_s)
-
-    def _answered(
-        self, end: BrokerLink, message: SessionPart | LateDeliveries, payload: bytes, now_s: float
-    ) -> None:
-        inquiry = self._inquiries.answered(end, message.id)
-        if inquiry is None:
-            if isinstance(message, SessionPart):
-                _say(end, NoSession(id=message.id), now_s)  # another was faster: the session stays there
-        elif inquiry.parent is not None:
-            inquiry.parent.say_of_session(payload, now_s)
-        elif isinstance(message, SessionPart):
-            self._take_part(inquiry, message, now_s)
-        else:
-            self._take_late(inquiry.message, message, now_s)
-
-    def _take_part(self, inquiry: Inquiry, message: SessionPart, now_s: float) -> None:
-        fetch, client_id = self._fetches.get(inquiry.message.client_id), inquiry.message.client_id
-        is_late = fetch is None or fetch.inquiry is not inquiry or client_id in self._hub.sessions
-        if fetch is None or is_late or fetch.connection.closing:
-            self._tell_source(inquiry, NoSession(id=message.id), now_s)  # the session stays there
-            self._inquiries.forget(inquiry)
             return
-        if message.number != fetch.parts:
-            raise LinkError("a part of a session is missing")
-        fetch.rows = fetch.rows or SessionRows()
+        if silent:
+            fetch.why = f"the session may be at {', '.join(sorted(silent)[:5])}, which cannot be reached"
+        fetch.inquiry = None
+        fetch.ask_at_s, fetch.wait_s = now_s + ASK_AGAIN_S, HANDOVER_WITHIN_S
+
+    def _refuse(self, fetch: _Fetch, now_s: float) -> None:
+        """Have a client try again; one that did so for long gets a new session."""
+        client_id = fetch.packet.client_id
+        since_s = self._refused_s.setdefault(client_id, now_s)
+        if now_s - since_s >= PATIENCE_S:
+            log.warning("session of %s: a new one is opened, since %s", client_id, fetch.why)
+            if self._state(client_id) is SessionState.OFFERED:
+                self.departures.decide_to_keep(client_id)
+            self._admit(fetch, now_s)
+            return
+        if len(self._refused_s) > REFUSED_MAX:
+            del self._refused_s[next(iter(self._refused_s))]
+        del self._fetches[client_id]
+        fetch.connection.awaiting = None
+        fetch.connection.refuse(ConnectCode.SERVER_UNAVAILABLE, f"{fetch.why}; try again")
+        fetch.connection.ended(now_s, with_will=False)
+
+    def _take_part(self, source: str, message: SessionPart, now_s: float) -> None:
+        inquiry = self._inquiries.get(message.id)
+        client_id = "" if inquiry is None else inquiry.message.client_id
+        fetch = self._fetches.get(client_id)
+        is_wanted = fetch is not None and fetch.inquiry is inquiry and client_id not in self._hub.sessions
+        if fetch is None or inquiry is None or not is_wanted or fetch.connection.closing:
+            if self.forwarders.since(TransferId(*message.id, source)) is None:
+                self._say_to(source, TransferOff(id=message.id), now_s)
+                if fetch is not None and fetch.inquiry is inquiry:  # no later part may complete it
+                    fetch.inquiry, fetch.ask_at_s = None, now_s
+            return
+        if fetch.rows is None:
+            fetch.rows, fetch.giver = SessionRows(), source
+        if message.number != fetch.parts or source != fetch.giver:
+            if message.number > fetch.parts:  # one was lost on the way: begin anew
+                self._say_to(source, TransferOff(id=message.id), now_s)
+                fetch.inquiry, fetch.ask_at_s = None, now_s
+            elif source != fetch.giver:
+                self._say_to(source, TransferOff(id=message.id), now_s)
+            return
         _add(fetch.rows, message, now_s)
         fetch.parts += 1
-        fetch.until_s = min(now_s + HANDOVER_WITHIN_S, fetch.end_s)
+        fetch.ask_at_s = now_s + HANDOVER_WITHIN_S
         if not fits(self._hub, fetch.rows):
             log.warning("session of %s: more than the limits of this broker allow; it stays", client_id)
-            self._tell_source(inquiry, NoSession(id=message.id), now_s)
-            self._admit(fetch, now_s)
+            self._say_to(source, TransferOff(id=message.id), now_s)
+            fetch.why = "the session is larger than this broker allows"
+            fetch.inquiry, fetch.ask_at_s = None, fetch.end_s
         elif not message.is_last:
-            self._tell_source(inquiry, MoreParts(id=message.id, parts=fetch.parts), now_s)
+            self._say_to(source, MoreParts(id=message.id, parts=fetch.parts), now_s)
         else:
-            self.departures.stop(client_id, now_s)
             session = move_in(self._hub, client_id, fetch.user, message.expiry_s, fetch.rows, now_s)
+            since = self.forwarders.came(session, TransferId(*message.id, source), now_s)
             inquiry.has_come = True
-            self._arriving[session] = now_s + ARRIVING_S
             self.taken += 1
-            log.info("session of %s: taken over from another broker", client_id)
-            self._tell_source(inquiry, SessionTaken(id=message.id), now_s)
+            log.info("session of %s: taken over from %s", client_id, source)
+            self._say_to(source, SessionTaken(id=message.id, since=since), now_s)
             self._admit(fetch, now_s)
 
-    def _take_late(self, ask: SessionInquiry, message: LateDeliveries, now_s: float) -> None:
-        """Deliver late messages to the client, or forward them to the session's new broker."""
-        rows = SessionRows()
-        _add(rows, message, now_s)
-        session = self._hub.sessions.get(ask.client_id)
-        if session is None:
-            session = self.departures.gone(ask.client_id)
-        if session is None or session.user != ask.user:
-            self._hub.counters.lost[Reason.SESSION_ENDED] += len(rows.deliveries)
-        else:
-            take_late(self._hub, session, rows, now_s)
+    def _called_off(self, message: TransferOff) -> None:
+        """Ask anew: the broker that had the session keeps it for now."""
+        inquiry = self._inquiries.get(message.id)
+        fetch = None if inquiry is None else self._fetches.get(inquiry.message.client_id)
+        if fetch is not None and fetch.inquiry is inquiry:
+            fetch.inquiry = None
+            fetch.ask_at_s = 0.0
+
+    def _doubted(self, broker: str, message: TransferDoubt, now_s: float) -> None:
+        """Say whether a session was taken here; while it may still be, say nothing."""
+        since = self.forwarders.since(TransferId(*message.id, broker))
+        if since is not None:
+            self._say_to(broker, SessionTaken(id=message.id, since=since), now_s)
+            return
+        inquiry = self._inquiries.get(message.id)
+        fetch = None if inquiry is None else self._fetches.get(inquiry.message.client_id)
+        if fetch is None or fetch.inquiry is not inquiry:
+            self._say_to(broker, TransferOff(id=message.id), now_s)
 
     def _admit(self, fetch: _Fetch, now_s: float) -> None:
         """Continue with a held CONNECT, with the session that has moved here or with a new one."""
-        client_id = fetch.packet.client_id
-        del self._fetches[client_id]
-        self.departures.call_off(client_id, now_s)
-        self.departures.stop(client_id, now_s)
+        del self._fetches[fetch.packet.client_id]
+        self._refused_s.pop(fetch.packet.client_id, None)
         self._admitting = fetch.connection
         fetch.connection.session_came(now_s)
         self._admitting = None
 
-    @staticmethod
-    def _tell_source(inquiry: Inquiry, message: MoreParts | SessionTaken | NoSession, now_s: float) -> None:
-        if inquiry.source is not None:
-            inquiry.source.say_of_session(written(message), now_s)
+    def _say_to(self, broker: str, message: SessionMessage, now_s: float) -> None:
+        self._federation.say_to(broker, written(message), now_s)
 
-    # --- sessions that leave
+    # --- sessions that are asked for
 
     def _asked(self, end: BrokerLink, message: SessionInquiry, now_s: float) -> None:
-        session = self._hub.sessions.get(message.client_id)
+        client_id = message.client_id
+        session = self._hub.sessions.get(client_id)
         if message.id.asker == self._hub.name or self._inquiries.get(message.id) is not None:
             _say(end, NoSession(id=message.id), now_s)  # the inquiry came by another route as well
-        elif self._inquiries.is_full or self._is_moving(message.client_id):
+        elif self._inquiries.is_full or self._state(client_id) in (
+            SessionState.LEAVING,
+            SessionState.OFFERED,
+        ):
             _say(end, NoSession(id=message.id, is_moving=True), now_s)
         elif session is not None and session.user == message.user and session.expiry_s:
-            self._inquiries.remember(message, end, now_s)
-            self.departures.give(end, message, session, now_s)
+            self._inquiries.remember(message, end, now_s).has_come = True
+            self.departures.give(message, session, now_s)
+            _say(end, NoSession(id=message.id, is_moving=True), now_s)  # its parts go to the asker directly
         else:
             bytes_max = min(message.packet_bytes_max, self._federation.packet_bytes_max)
             inquiry = self._inquiries.remember(replace(message, packet_bytes_max=bytes_max), end, now_s)
-            inquiry.is_moving = self.departures.went_lately(message.client_id, HANDOVER_WITHIN_S, now_s)
+            fetch = self._fetches.get(client_id)
+            inquiry.is_moving = fetch is not None and fetch.rows is not None
             self._inquiries.spread(inquiry, now_s)
-
-    def _is_moving(self, client_id: str) -> bool:
-        """Tell whether a session is being moved, so that another broker has to ask again."""
-        fetch = self._fetches.get(client_id)
-        return self.departures.is_leaving(client_id) or (fetch is not None and fetch.rows is not None)
-
-    def _hear_asker(
-        self, end: BrokerLink, message: MoreParts | SessionTaken | NoSession, payload: bytes, now_s: float
-    ) -> bool:
-        """Handle or forward a message of the asking broker; False if it comes from another neighbour."""
-        inquiry = self._inquiries.get(message.id)
-        if inquiry is None or inquiry.parent is not end:
-            return False
-        if inquiry.source is not None:
-            inquiry.source.say_of_session(payload, now_s)
-        else:
-            self.departures.hear(inquiry.message, message, now_s)
-        return True
 
 
 def _say(end: BrokerLink, message: SessionMessage, now_s: float) -> bool:
@@ -329,22 +392,4 @@ def move_in(
             hub.publishing.lose(delivery, Reason.REFUSED, now_s)  # by the access list of this broker
         elif not session.take_in(delivery, now_s):
             hub.publishing.lose(delivery, Reason.QUEUE_FULL, now_s)
-    had = rows.all_had()
-    session.arrived, session.recent = ArrivedDeliveries(had), RecentDeliveries()
-    for each in rows.had:
-        session.recent.add(each, now_s)
     return session
-
-
-def take_late(hub: Hub, session: Session, rows: SessionRows, now_s: float) -> None:
-    """Deliver what arrived for a client at the broker that had its session before."""
-    for publication, values in rows.deliveries:
-        delivery = read_delivery(session, publication, values)
-        if session.arrived is not None and not session.arrived.is_new(had_of(delivery)):
-            continue
-        if session.rights is not None and not session.rights.may_read(publication.topic):
-            hub.publishing.lose(delivery, Reason.REFUSED, now_s)
-        elif delivery.too_late(now_s):
-            hub.publishing.lose(delivery, Reason.EXPIRED, now_s)
-        else:
-            session.offer(delivery, now_s)

@@ -2,8 +2,7 @@
 
 The echo algorithm: a broker forwards an inquiry to all its other neighbours, and returns "no" once all of
 them have, or their links are down. So an asking broker learns without a time limit that no broker has the
-session, in any network. An answer takes the route of the inquiry back, and messages to the answering broker
-take the route of the answer.
+session, in any network. The broker that has it returns "moving", and sends it to the asking broker directly.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from betimes.broker.handover.packets import InquiryId, NoSession, SessionInquiry
 from betimes.broker.links.broker_link import BrokerLink
 
 ASKS_MAX = 10_000  # remembered at once
-KEPT_S = 30.0  # an answered inquiry, for later messages on the same route
+KEPT_S = 30.0  # an inquiry
 
 
 @dataclass(slots=True, eq=False)
@@ -26,17 +25,21 @@ class Inquiry:
     parent: BrokerLink | None  # the link it came from; None: this broker asks
     since_s: float
     waiting: set[BrokerLink] = field(default_factory=set)  # the links without an answer
-    source: BrokerLink | None = None  # the link that the session comes from
-    is_moving: bool = False  # a broker answered that the session is being moved
-    has_come: bool = False  # the session is here
+    brokers: set[str] = field(default_factory=set)  # that do not have the session
+    is_moving: bool = False  # a broker answered that the session is being moved, or could not be asked
+    has_come: bool = False  # the session is here: nothing is to be concluded
 
 
 class Inquiries:
     """The inquiries that this broker knows; `concluded` is called when one of its own found no session."""
 
     def __init__(
-        self, ends: Callable[[], Iterable[BrokerLink]], concluded: Callable[[Inquiry, float], None]
+        self,
+        name: str,
+        ends: Callable[[], Iterable[BrokerLink]],
+        concluded: Callable[[Inquiry, float], None],
     ) -> None:
+        self._name = name
         self._ends = ends
         self._concluded = concluded
         self._known: dict[InquiryId, Inquiry] = {}
@@ -71,17 +74,8 @@ class Inquiries:
         inquiry = self._known.get(message.id)
         if inquiry is not None:
             inquiry.is_moving |= message.is_moving
-            self._gone(inquiry, end, now_s)
-
-    def answered(self, end: BrokerLink, ask_id: InquiryId) -> Inquiry | None:
-        """Note that a neighbour sends the session; None if it was not asked, or another one sends it."""
-        inquiry = self._known.get(ask_id)
-        if inquiry is None or (inquiry.source is None and end not in inquiry.waiting):
-            return None
-        if inquiry.source is None:
-            inquiry.waiting.discard(end)
-            inquiry.source = end
-        return inquiry if inquiry.source is end else None
+            inquiry.brokers.update(message.brokers)
+            self._answered(inquiry, end, now_s)
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Forget the inquiries of a lost neighbour, and no longer wait for its answers."""
@@ -89,8 +83,8 @@ class Inquiries:
             if inquiry.parent is end:
                 self._known.pop(inquiry.message.id, None)
             else:
-                inquiry.is_moving |= inquiry.source is end
-                self._gone(inquiry, end, now_s)
+                inquiry.is_moving |= end in inquiry.waiting  # it did not answer: ask again
+                self._answered(inquiry, end, now_s)
 
     def forget(self, inquiry: Inquiry) -> None:
         """Remove an inquiry from the table."""
@@ -104,20 +98,18 @@ class Inquiries:
                 return
             self.forget(oldest)
 
-    def _gone(self, inquiry: Inquiry, end: BrokerLink, now_s: float) -> None:
-        if end in inquiry.waiting or inquiry.source is end:
+    def _answered(self, inquiry: Inquiry, end: BrokerLink, now_s: float) -> None:
+        if end in inquiry.waiting:
             inquiry.waiting.discard(end)
-            inquiry.source = None if inquiry.source is end else inquiry.source
             self._conclude(inquiry, now_s)
 
     def _conclude(self, inquiry: Inquiry, now_s: float) -> None:
         """Answer "no" once all other neighbours have."""
-        if inquiry.waiting or inquiry.source is not None or inquiry.has_come:
+        if inquiry.waiting or inquiry.has_come:
             return
-        self.forget(inquiry)
         if inquiry.parent is None:
             self._concluded(inquiry, now_s)
         else:
-            inquiry.parent.say_of_session(
-                written(NoSession(id=inquiry.message.id, is_moving=inquiry.is_moving)), now_s
-            )
+            brokers = (self._name, *inquiry.brokers)
+            no = NoSession(id=inquiry.message.id, is_moving=inquiry.is_moving, brokers=brokers)
+            inquiry.parent.say_of_session(written(no), now_s)

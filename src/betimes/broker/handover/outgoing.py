@@ -1,204 +1,270 @@
 """The sessions that leave this broker for another, sent part by part.
 
-This broker keeps the whole session until the asking broker confirms that it has it: a failure before that
-leaves the session here. After that, deliveries that still arrive here are forwarded for a while.
+A transfer is settled in two steps, so that a session is at one broker, whatever breaks meanwhile. Until its
+last part is sent the old broker may call it off. From then on only the new broker knows whether it has the
+session: the old one asks until it hears, keeps the session and lets no client use it. The offer is stored
+before the last part is sent, so a restart does not forget it.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from enum import Enum
 
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.delivery import Delivery
-from betimes.broker.delivery.recently_delivered import REMEMBERED_S
 from betimes.broker.delivery.session import Session
 from betimes.broker.durability.session_rows import RowWriter, session_items
+from betimes.broker.durability.store import SessionJournal, Store
+from betimes.broker.handover.forwarding import Forwarders, PastStay
 from betimes.broker.handover.packets import (
     HEAD_BYTES,
-    LateDeliveries,
+    InquiryId,
     MoreParts,
-    NoSession,
     SessionInquiry,
+    SessionMessage,
     SessionPart,
     SessionTaken,
+    TransferDoubt,
+    TransferOff,
     written,
 )
-from betimes.broker.links.broker_link import BrokerLink
+from betimes.broker.handover.periods import PresentPeriod
+from betimes.broker.links.federation import Federation
 from betimes.model.telemetry import Reason
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 
 log = logging.getLogger(__name__)
 
-GIVEN_UP_AFTER_S = 5.0  # without a message of the asking broker
-LINGER_S = REMEMBERED_S  # for messages that are still under way to this broker
+GIVEN_UP_AFTER_S = 5.0  # without a message of the asking broker, while parts are to be sent
+DOUBT_EVERY_S = 1.0
 LEAVING_MAX = 100  # sessions at once
 PART_BYTES_MAX = 256 * 1024
 PARTS_AHEAD = 4  # in flight at once
 
 
-@dataclass(slots=True, eq=False)
-class _Departure:
-    """A session that is sent to another broker; or one that has left, whose late deliveries follow it."""
+class SessionState(Enum):
+    """Where a session stands at a broker that has it."""
 
-    ask: SessionInquiry
-    end: BrokerLink
+    HERE = "here"
+    LEAVING = "leaving"  # parts of it are sent
+    OFFERED = "offered"  # all of it is sent, and the new broker did not say yet whether it has it
+    GONE = "gone"  # it is at the new broker
+
+
+class TransferSignal(Enum):
+    """What happens to a session that may leave."""
+
+    ASKED = "asked for"
+    CALLED_OFF = "client back, or no answer"
+    ALL_SENT = "last part sent"
+    TAKEN = "taken"
+    NOT_TAKEN = "not taken"
+    OUT_OF_PATIENCE = "client waited a minute"
+
+
+# Every transition stands here and nowhere else; a pair that is not in the table is a bug. A test compares the
+# diagram in docs/resuming.md with the table.
+TRANSITIONS: dict[tuple[SessionState, TransferSignal], SessionState] = {
+    (SessionState.HERE, TransferSignal.ASKED): SessionState.LEAVING,
+    (SessionState.LEAVING, TransferSignal.CALLED_OFF): SessionState.HERE,
+    (SessionState.LEAVING, TransferSignal.ALL_SENT): SessionState.OFFERED,
+    (SessionState.OFFERED, TransferSignal.TAKEN): SessionState.GONE,
+    (SessionState.OFFERED, TransferSignal.NOT_TAKEN): SessionState.HERE,
+    (SessionState.OFFERED, TransferSignal.OUT_OF_PATIENCE): SessionState.HERE,
+}
+
+
+@dataclass(slots=True, eq=False)
+class _Transfer:
+    """A session on its way to another broker."""
+
+    id: InquiryId
     session: Session
-    writer: RowWriter
-    snapshot: set[Delivery]
-    until_s: float
+    snapshot: set[Delivery]  # the deliveries that are sent with it
+    until_s: float  # the next thing is due: to call it off, or to ask whether it was taken
+    writer: RowWriter | None = None  # None: after a restart, when all was sent before
+    state: SessionState = SessionState.HERE
     sent: int = 0
+
+    def heed(self, signal: TransferSignal) -> None:
+        """Change the state as the table says."""
+        self.state = TRANSITIONS[self.state, signal]
 
 
 class OutgoingSessions:
     """The sessions that leave this broker, by client id."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(
+        self, hub: Hub, federation: Federation, forwarders: Forwarders, store: Store | None, now_s: float
+    ) -> None:
         self.count = 0  # sessions that left, since the start
         self._hub = hub
-        self._leaving: dict[str, _Departure] = {}
-        self._gone: dict[str, _Departure] = {}  # their late deliveries follow them
+        self._federation = federation
+        self._forwarders = forwarders
+        self._store = store
+        self._transfers: dict[str, _Transfer] = {}
+        for client_id, (asker, number, below) in {} if store is None else store.handover.offers_found.items():
+            self._restore(client_id, InquiryId(asker, number), below, now_s)
 
-    def is_leaving(self, client_id: str) -> bool:
-        """Tell whether a session is being sent, and is not confirmed yet."""
-        return client_id in self._leaving
+    def state_of(self, client_id: str) -> SessionState:
+        """Return where the session of a client stands that this broker has."""
+        transfer = self._transfers.get(client_id)
+        return SessionState.HERE if transfer is None else transfer.state
 
-    def went_lately(self, client_id: str, within_s: float, now_s: float) -> bool:
-        """Tell whether a session left within this time."""
-        gone = self._gone.get(client_id)
-        return gone is not None and now_s - (gone.until_s - LINGER_S) < within_s
+    def give(self, ask: SessionInquiry, session: Session, now_s: float) -> bool:
+        """Begin to send a session to the asking broker; False: not now.
 
-    def gone(self, client_id: str) -> Session | None:
-        """Return a session that has left and whose late deliveries are still forwarded; else None."""
-        gone = self._gone.get(client_id)
-        return None if gone is None else gone.session
-
-    def give(self, end: BrokerLink, ask: SessionInquiry, session: Session, now_s: float) -> None:
-        """Begin to send a session to the asking broker; disconnect a client that is still connected."""
-        bytes_max = _part_bytes(ask)
-        if len(self._leaving) >= LEAVING_MAX or bytes_max < HEAD_BYTES:
-            end.say_of_session(written(NoSession(id=ask.id, is_moving=True)), now_s)
-            return
+        A client that is still connected here is disconnected.
+        """
+        bytes_max = min(PART_BYTES_MAX, ask.packet_bytes_max - HEAD_BYTES)
+        if len(self._transfers) >= LEAVING_MAX or bytes_max < HEAD_BYTES:
+            return False
         if session.connection is not None:
             session.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
-        items = session_items(session, now_s)
-        departure = self._leaving[ask.client_id] = _Departure(
-            ask=ask,
-            end=end,
+        items = session_items(session)
+        transfer = self._transfers[ask.client_id] = _Transfer(
+            id=ask.id,
             session=session,
-            writer=RowWriter(items, bytes_max=bytes_max),
             snapshot={each for each in items if isinstance(each, Delivery)},
             until_s=now_s + GIVEN_UP_AFTER_S,
+            writer=RowWriter(items, bytes_max=bytes_max),
         )
-        self._send_parts(departure, PARTS_AHEAD, now_s)
+        transfer.heed(TransferSignal.ASKED)
+        self._send_parts(transfer, PARTS_AHEAD, now_s)
+        return True
 
-    def hear(self, ask: SessionInquiry, message: MoreParts | SessionTaken | NoSession, now_s: float) -> None:
-        """Handle a message of the asking broker."""
-        departure = self._leaving.get(ask.client_id)
-        if departure is None or departure.ask.id != message.id:
-            return
-        departure.until_s = now_s + GIVEN_UP_AFTER_S
-        if isinstance(message, MoreParts):
-            self._send_parts(departure, message.parts + PARTS_AHEAD, now_s)
-        elif isinstance(message, SessionTaken):
-            self._let_go(departure, now_s)
-        else:
-            del self._leaving[ask.client_id]
+    def hear(self, message: MoreParts | SessionTaken | TransferOff, now_s: float) -> bool:
+        """Handle a message of the asking broker; False: there is no such transfer."""
+        transfer = next((each for each in self._transfers.values() if each.id == message.id), None)
+        if transfer is None:
+            return False
+        if isinstance(message, SessionTaken):
+            if transfer.state is SessionState.OFFERED:
+                self._let_go(transfer, message, now_s)
+        elif isinstance(message, TransferOff):
+            is_offered = transfer.state is SessionState.OFFERED
+            self._keep(transfer, TransferSignal.NOT_TAKEN if is_offered else TransferSignal.CALLED_OFF)
+        elif transfer.state is SessionState.LEAVING:
+            transfer.until_s = now_s + GIVEN_UP_AFTER_S
+            self._send_parts(transfer, message.parts + PARTS_AHEAD, now_s)
+        return True
 
     def call_off(self, client_id: str, now_s: float) -> None:
-        """Keep a session here, unless it has left: its client is connected here."""
-        departure = self._leaving.pop(client_id, None)
-        if departure is not None:
-            departure.end.say_of_session(written(NoSession(id=departure.ask.id)), now_s)
+        """Keep a session here whose parts are not all sent."""
+        transfer = self._transfers[client_id]
+        self._keep(transfer, TransferSignal.CALLED_OFF)
+        self._say(transfer, TransferOff(id=transfer.id), now_s)
 
-    def stop(self, client_id: str, now_s: float) -> None:
-        """Stop forwarding to a session that left: its time is over, or the client has a new session here."""
-        gone = self._gone.pop(client_id, None)
-        if gone is not None:
-            self._send_late(gone, gone.session.end(now_s), now_s)
-            for pattern in list(gone.session.subscriptions):
-                self._hub.unsubscribe(gone.session, pattern, now_s)
+    def decide_to_keep(self, client_id: str) -> None:
+        """Keep a session here though it may have been taken: its client waited for long enough."""
+        transfer = self._transfers[client_id]
+        log.warning("session of %s: %s does not say whether it has it", client_id, transfer.id.asker)
+        self._keep(transfer, TransferSignal.OUT_OF_PATIENCE)
 
-    def link_down(self, end: BrokerLink) -> None:
-        """Keep the sessions here that were being sent over a lost link."""
-        for client_id, departure in list(self._leaving.items()):
-            if departure.end is end:
-                del self._leaving[client_id]
+    def ask_again(self, client_id: str, now_s: float) -> None:
+        """Ask at once whether a session was taken: its client is back."""
+        transfer = self._transfers[client_id]
+        transfer.until_s = now_s + DOUBT_EVERY_S
+        self._say(transfer, TransferDoubt(id=transfer.id), now_s)
+
+    def ended(self, session: Session) -> None:
+        """Note that a session has ended."""
+        transfer = self._transfers.get(session.client_id)
+        if transfer is not None and transfer.session is session:
+            self._forget(transfer)
 
     def tick(self, now_s: float) -> None:
-        """Do what is due: cancel unconfirmed handovers, forward late deliveries."""
-        for client_id, departure in list(self._leaving.items()):
-            if now_s >= departure.until_s:
-                log.info("session of %s: %s did not take it; it stays", client_id, departure.ask.id.asker)
-                del self._leaving[client_id]
-        for client_id, gone in list(self._gone.items()):
-            if now_s >= gone.until_s:
-                self.stop(client_id, now_s)
+        """Do what is due: call off what is not answered, ask whether sessions were taken."""
+        for client_id, transfer in list(self._transfers.items()):
+            if now_s < transfer.until_s:
+                continue
+            if transfer.state is SessionState.OFFERED:
+                self.ask_again(client_id, now_s)
             else:
-                self._send_late(gone, gone.session.end(now_s), now_s)
+                log.info("session of %s: %s did not take it; it stays", client_id, transfer.id.asker)
+                self.call_off(client_id, now_s)
 
-    def _send_parts(self, departure: _Departure, up_to: int, now_s: float) -> None:
-        writer = departure.writer
-        while departure.sent < up_to and not (departure.sent and writer.is_done):
+    def _send_parts(self, transfer: _Transfer, up_to: int, now_s: float) -> None:
+        writer = transfer.writer
+        assert writer is not None, "a transfer begins with its parts"
+        while transfer.state is SessionState.LEAVING and transfer.sent < up_to:
             rows, packets = writer.part(now_s)
             if any(not isinstance(each, Delivery) for each in writer.too_large):
-                self.call_off(departure.ask.client_id, now_s)  # it must not lose a subscription
+                self.call_off(transfer.session.client_id, now_s)  # it must not lose a subscription
                 return
+            if writer.is_done:
+                self._offer(transfer, now_s)
             part = SessionPart(
-                id=departure.ask.id,
-                number=departure.sent,
+                id=transfer.id,
+                number=transfer.sent,
                 is_last=writer.is_done,
-                expiry_s=departure.session.expiry_s,
+                expiry_s=transfer.session.expiry_s,
                 rows=rows,
                 packets=packets,
             )
-            departure.sent += 1
-            departure.end.say_of_session(written(part), now_s)
+            transfer.sent += 1
+            self._say(transfer, part, now_s)
 
-    def _let_go(self, departure: _Departure, now_s: float) -> None:
-        """Give a session away for good, and forward its late deliveries for a while."""
-        session, client_id = departure.session, departure.ask.client_id
-        del self._leaving[client_id]
-        if self._hub.sessions.get(client_id) is not session or session.connection is not None:
-            return  # the session has ended meanwhile, or its client is back
-        owed = move_out(self._hub, session, now_s)
+    def _offer(self, transfer: _Transfer, now_s: float) -> None:
+        transfer.heed(TransferSignal.ALL_SENT)
+        transfer.until_s = now_s + DOUBT_EVERY_S
+        if self._store is not None:
+            journal = transfer.session.journal
+            assert isinstance(journal, SessionJournal), "a session that can move is in the store"
+            journal.with_views = True  # what comes from now on may have to follow the session
+            below = self._store.deliveries.next_number
+            self._store.handover.offers.put((transfer.session.client_id,), (*transfer.id, below))
+
+    def _restore(self, client_id: str, transfer_id: InquiryId, below: int, now_s: float) -> None:
+        session = self._hub.sessions.get(client_id)
+        if session is None:
+            return
+        journal = session.journal
+        assert isinstance(journal, SessionJournal), "what was offered is in the store"
+        journal.with_views = True
+        sent = {each for each in session.owed() if journal.number_of(each) < below}
+        self._transfers[client_id] = _Transfer(
+            id=transfer_id, session=session, snapshot=sent, until_s=now_s, state=SessionState.OFFERED
+        )
+
+    def _keep(self, transfer: _Transfer, signal: TransferSignal) -> None:
+        transfer.heed(signal)
+        self._forget(transfer)
+
+    def _forget(self, transfer: _Transfer) -> None:
+        del self._transfers[transfer.session.client_id]
+        if self._store is not None:
+            self._store.handover.offers.remove((transfer.session.client_id,))
+
+    def _let_go(self, transfer: _Transfer, message: SessionTaken, now_s: float) -> None:
+        """Give a session away for good; what still comes for it here follows it."""
+        session, client_id = transfer.session, transfer.session.client_id
+        transfer.heed(TransferSignal.TAKEN)
+        self._forget(transfer)
         self.count += 1
-        log.info("session of %s: handed over to %s", client_id, departure.ask.id.asker)
-        departure.until_s = now_s + LINGER_S
-        self._gone[client_id] = departure
-        self._lose_too_large(departure.writer, now_s)
-        self._send_late(departure, [each for each in owed if each not in departure.snapshot], now_s)
-
-    def _send_late(self, gone: _Departure, deliveries: list[Delivery], now_s: float) -> None:
-        """Forward deliveries to a session that has left; those of QoS 0 are lost, as MQTT allows."""
-        for each in deliveries:
-            if not each.qos:
-                self._hub.publishing.lose(each, Reason.NOT_CONNECTED, now_s)
-        writer = RowWriter([each for each in deliveries if each.qos], bytes_max=_part_bytes(gone.ask))
-        while not writer.is_done:
-            rows, packets = writer.part(now_s)
-            late = LateDeliveries(id=gone.ask.id, rows=rows, packets=packets)
-            if not gone.end.say_of_session(written(late), now_s):
-                self._hub.counters.lost[Reason.UNREACHABLE] += len(rows)
-        self._lose_too_large(writer, now_s)
-
-    def _lose_too_large(self, writer: RowWriter, now_s: float) -> None:
-        for each in writer.too_large:
+        log.info("session of %s: handed over to %s", client_id, transfer.id.asker)
+        for each in () if transfer.writer is None else transfer.writer.too_large:
             if isinstance(each, Delivery):
                 self._hub.publishing.lose(each, Reason.TOO_LARGE, now_s)
+        arrival, period = self._forwarders.arrival_of(client_id), session.period
+        owed = session.owed()
+        self._hub.release(session, now_s)
+        session.end(now_s)
+        for each in owed:
+            if not each.qos:
+                self._hub.publishing.lose(each, Reason.NOT_CONNECTED, now_s)
+        stay = PastStay(
+            id=transfer.id,
+            client_id=client_id,
+            target=transfer.id.asker,
+            target_since=message.since,
+            since=period.since if isinstance(period, PresentPeriod) else None,
+            arrival=arrival,
+        )
+        late = [each for each in owed if each.qos and each not in transfer.snapshot]
+        self._forwarders.begin(stay, session, late, now_s)
 
-
-def _part_bytes(ask: SessionInquiry) -> int:
-    return min(PART_BYTES_MAX, ask.packet_bytes_max - HEAD_BYTES)
-
-
-def move_out(hub: Hub, session: Session, now_s: float) -> list[Delivery]:
-    """Take a session out of the hub: it is at another broker. Return the deliveries it still had to make.
-
-    Its subscriptions stay, so that messages under way to this broker can follow it.
-    """
-    owed = session.owed()
-    hub.release(session, now_s)
-    session.leave()
-    session.end(now_s)
-    return owed
+    def _say(self, transfer: _Transfer, message: SessionMessage, now_s: float) -> None:
+        self._federation.say_to(transfer.id.asker, written(message), now_s)

@@ -1,7 +1,9 @@
-"""The messages between brokers about a session that moves, written and read; topic `$betimes/session`.
+"""The messages between brokers about a session that moves, written and read.
 
-`ask` goes to all brokers. The answer is `no`; or `part` after part of the session, each confirmed by `more`,
-until `taken` confirms the whole. Deliveries that reach the old broker later follow as `late`.
+`ask` goes to all brokers (topic `$betimes/session`), and `no` is its echo. All others go from one broker to
+another, over as many links as lie between (`$betimes/direct`): `part` after part of the session, each
+confirmed by `more`, until `taken` confirms the whole; `doubt` asks whether it was, and `off` says that it was
+not and never will be. Deliveries that reach the old broker later follow as `late`, confirmed by `had`.
 
 A payload is one line of JSON; behind the line of `part` and `late` stand the PUBLISH packets of its rows.
 An invalid message is a `LinkError`.
@@ -17,9 +19,10 @@ from typing import Any, NamedTuple
 from betimes.broker.links.packets import NAME_LENGTH_MAX, LinkError
 from betimes.language.json.values import read_finite_or_inf, read_text, read_whole
 from betimes.model.errors import BetimesError
+from betimes.model.subscriptions import DemandVersion
 
 TEXT_LETTERS_MAX = 65_535  # of a client id, or of a user name
-HEAD_BYTES = 2_048  # of a part without its rows, with the MQTT header
+HEAD_BYTES = 4_096  # of a part without its rows, with the MQTT header and the numbers of its rows
 
 
 class InquiryId(NamedTuple):
@@ -27,6 +30,17 @@ class InquiryId(NamedTuple):
 
     asker: str
     number: int
+
+
+class TransferId(NamedTuple):
+    """The identity of a transfer: the inquiry that it answers, and the broker that gives the session.
+
+    An inquiry that was long under way may meet the session again, at the broker to which it has moved.
+    """
+
+    asker: str
+    number: int
+    giver: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +55,11 @@ class SessionInquiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoSession:
-    """`no`: neither the sender nor a broker behind it has the session; if `is_moving`, ask again."""
+    """`no`: none of these brokers (the sender, and some behind it) has it; if `is_moving`, ask again."""
 
     id: InquiryId
     is_moving: bool = False
+    brokers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,21 +84,56 @@ class MoreParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTaken:
-    """`taken`: the session is at the asking broker from now on."""
+    """`taken`: the session is at the asking broker, whose demand has it from this version on."""
+
+    id: InquiryId
+    since: DemandVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferOff:
+    """`off`: the sender of this message guarantees that the transfer does not take place."""
+
+    id: InquiryId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferDoubt:
+    """`doubt`: the old broker asks whether the session was taken."""
 
     id: InquiryId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateDeliveries:
-    """`late`: deliveries for a session that has moved."""
+    """`late`: deliveries for a session that has moved, numbered in ascending order by the old broker."""
 
     id: InquiryId
+    client_id: str
+    numbers: list[int]
     rows: list[list[Any]]
     packets: bytes
 
 
-SessionMessage = SessionInquiry | NoSession | SessionPart | MoreParts | SessionTaken | LateDeliveries
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateTaken:
+    """`had`: the new broker has the late deliveries up to this number."""
+
+    id: InquiryId
+    last: int
+
+
+SessionMessage = (
+    SessionInquiry
+    | NoSession
+    | SessionPart
+    | MoreParts
+    | SessionTaken
+    | TransferOff
+    | TransferDoubt
+    | LateDeliveries
+    | LateTaken
+)
 
 
 def _text(value: object) -> str:
@@ -105,13 +155,28 @@ def _rows(value: Iterable[Iterable[Any]]) -> list[list[Any]]:
     return [list(row) for row in value]
 
 
+def _version(value: Iterable[Any]) -> DemandVersion:
+    return DemandVersion(*map(read_whole, value))
+
+
+def _names(value: Iterable[Any]) -> tuple[str, ...]:
+    return tuple([read_text(each, least=1, most=NAME_LENGTH_MAX) for each in value])
+
+
+def _numbers(value: Iterable[Any]) -> list[int]:
+    return [read_whole(each) for each in value]
+
+
 # By the JSON field that marks a message: its class, and the JSON fields of its attributes behind the id.
 _KINDS: dict[str, tuple[type[SessionMessage], tuple[str, ...]]] = {
     "ask": (SessionInquiry, ("ask", "user", "bytes")),
-    "no": (NoSession, ("no",)),
+    "no": (NoSession, ("no", "brokers")),
     "more": (MoreParts, ("more",)),
-    "taken": (SessionTaken, ()),
-    "late": (LateDeliveries, ("rows",)),
+    "taken": (SessionTaken, ("taken",)),
+    "off": (TransferOff, ()),
+    "doubt": (TransferDoubt, ()),
+    "late": (LateDeliveries, ("late", "numbers", "rows")),
+    "had": (LateTaken, ("had",)),
     "part": (SessionPart, ("part", "last", "expiry", "rows")),
 }
 _MARKS = {kind: mark for mark, (kind, _) in _KINDS.items()}
@@ -119,10 +184,14 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "ask": _text,
     "user": _text_or_none,
     "no": bool,
+    "brokers": _names,
+    "taken": _version,
+    "late": _text,
+    "numbers": _numbers,
     "last": bool,
     "expiry": _expiry_s,
     "rows": _rows,
-    **dict.fromkeys(("bytes", "more", "part"), read_whole),
+    **dict.fromkeys(("bytes", "more", "part", "had"), read_whole),
 }
 
 

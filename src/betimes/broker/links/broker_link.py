@@ -18,6 +18,7 @@ from betimes.broker.links.packets import (
     BEAT_TOPIC,
     BROKER,
     BULLETIN_TOPIC,
+    DIRECT_TOPIC,
     NAME_LENGTH_MAX,
     SESSION_TOPIC,
     SIGNAL_TOPIC,
@@ -115,6 +116,8 @@ class BrokerLink(NeighbourLink):
         elif topic == SESSION_TOPIC:
             for carrier in self.federation.carriers:
                 carrier.hear(self, packet.payload, now_s)
+        elif topic == DIRECT_TOPIC:
+            self.federation.hear_directed(packet.payload, now_s)
         elif topic == SIGNAL_TOPIC:
             self.federation.reserved.hear(self, packet.payload, now_s)
         elif topic == BEAT_TOPIC:
@@ -211,13 +214,13 @@ class BrokerLink(NeighbourLink):
         """Send a signal about reservations."""
         self._say(SIGNAL_TOPIC, text.encode(), now_s)
 
-    def say_of_session(self, payload: bytes, now_s: float) -> bool:
+    def say_of_session(self, payload: bytes, now_s: float, *, topic: str = SESSION_TOPIC) -> bool:
         """Send a message about a session that moves; False if the link cannot take it now."""
         size = len(payload) + PACKET_START_BYTES
         has_room = len(self._under_way) < UNDER_WAY_MAX // 2 and size <= self.connection.packet_bytes_max
         if not self.is_up or self.connection.closing or not has_room:
             return False
-        self._say(SESSION_TOPIC, payload, now_s)
+        self._say(topic, payload, now_s)
         return True
 
     def lost(self, now_s: float) -> None:

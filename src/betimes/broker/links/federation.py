@@ -26,11 +26,19 @@ from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.custody import AwaitingDemand, Custody
 from betimes.broker.links.duplicates import SeenEvents
 from betimes.broker.links.local_demand import LocalDemand
-from betimes.broker.links.packets import BROKER, Arrival, property_of
+from betimes.broker.links.packets import (
+    BROKER,
+    DIRECT_TOPIC,
+    Arrival,
+    LinkError,
+    directed,
+    property_of,
+    read_directed,
+)
 from betimes.broker.links.reservations import LinkReservations
 from betimes.model.events import RoutedMessage
 from betimes.model.network_settings import LinkTerms, NetworkSettings
-from betimes.model.subscriptions import Advertisement, Subscription
+from betimes.model.subscriptions import Advertisement, DemandVersion, Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
@@ -58,6 +66,7 @@ SWEEP_EVERY_S = 0.25
 REMEMBERED_S = 86_400.0  # a broker that is not heard of for so long after a restart is not waited for
 ADVERTS_MAX = 1_000  # of one broker; the publishers with the lowest rates are left out
 RATE_MEMORY = 0.5  # weight of the earlier rate
+HOPS_MAX = 64  # of a message to one broker, which may loop while routes change
 
 Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]
@@ -68,6 +77,9 @@ class SessionCarrier(Protocol):
 
     def hear(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
         """Handle a message about a session."""
+
+    def hear_from(self, broker: str, payload: bytes, now_s: float) -> None:
+        """Handle a message about a session that another broker sent to this one."""
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Note that a link is down."""
@@ -121,10 +133,11 @@ class Federation(Network):
         self._awaiting = AwaitingDemand(settings.messages_max, [] if custody is None else custody.restored())
         self._remembered: set[str] = set()  # homes whose demand is of an earlier life, and not announced yet
         self._forget_at_s = math.inf
+        self._absent_since_s: dict[str, float] = {}  # known brokers to which no route leads
+        self._next_hops: dict[str, str] = {}  # neighbour by broker
         self._is_closing = False
-        for row in [] if custody is None else custody.remembered_demand():
-            self._remembered.add(row.home)
-            self._add_demand(row.home, row)
+        if custody is not None:
+            self._restore_demand(custody)
         self._routes_are_old = False
         self._estimates_at_s = -math.inf
         self._adverts_at_s = -math.inf
@@ -175,6 +188,53 @@ class Federation(Network):
         """Return the configured neighbours to which no link is up: brokers behind them may be unknown."""
         return [each.to for each in self.settings.links if each.to not in self.ends]
 
+    # --- messages to one broker
+
+    def say_to(self, broker: str, payload: bytes, now_s: float) -> bool:
+        """Send a message to a broker, over as many links as it takes; False if no link takes it now.
+
+        Even then it may be lost: whoever sends it repeats it until it is answered.
+        """
+        return self._direct(self.name, broker, HOPS_MAX, payload, now_s)
+
+    def hear_directed(self, payload: bytes, now_s: float) -> None:
+        """Handle a message to one broker: this one, or another."""
+        source, target, hops_left, inner = read_directed(payload)
+        if target != self.name:
+            self._direct(source, target, hops_left - 1, inner, now_s)
+            return
+        for carrier in self.carriers:
+            try:
+                carrier.hear_from(source, inner, now_s)
+            except LinkError as error:  # not the neighbour's fault, which only forwarded it
+                self.complain(source, str(error))
+
+    def _direct(self, source: str, target: str, hops_left: int, payload: bytes, now_s: float) -> bool:
+        end = self.ends.get(self._next_hops.get(target, ""))
+        if end is None or hops_left <= 0:
+            return False
+        return end.say_of_session(directed(source, target, hops_left, payload), now_s, topic=DIRECT_TOPIC)
+
+    # --- the state of the network
+
+    def version_of(self, home: str) -> DemandVersion:
+        """Return which version of a broker's demand is known here; of this broker, the present one."""
+        version = self.bulletins.demand_version(home)
+        if home == self.name and self._wanted.has_changed:
+            return DemandVersion(self.bulletins.epoch, version.number + 1)
+        return version
+
+    def absent(self, now_s: float) -> dict[str, float]:
+        """Return for how long each known broker has been out of reach, of those that are."""
+        if self._routes_are_old:
+            self._reroute(now_s)
+        for home in self._demand.homes:
+            if home == self.name or home in self._next_hops:
+                self._absent_since_s.pop(home, None)
+            else:
+                self._absent_since_s.setdefault(home, now_s)
+        return {home: now_s - since_s for home, since_s in self._absent_since_s.items()}
+
     # --- local clients
 
     def subscribed(self, subscription: BrokerSubscription) -> None:
@@ -193,6 +253,8 @@ class Federation(Network):
         event = live_event(publication)
         demand = self._demand.demand(event)
         if demand.at_home:
+            if publication.qos:
+                self._note_views(publication, demand)
             self._take_custody(publication, demand, demand.homes)
             self.perform(self.broker.publish(event, now_s), now_s)
         return demand.wanted
@@ -238,6 +300,8 @@ class Federation(Network):
             # The clock went back between two lives: use a later epoch. Or two brokers have this name.
             log.warning("another broker sends bulletins as %s; give each broker its own name", self.name)
             self.bulletins.begin_epoch(bulletin.epoch + 1)
+            if self._custody is not None:
+                self._custody.note_epoch(self.bulletins.epoch)
             self._announce_links(now_s)
             for own in self.bulletins.everything():
                 if own.broker == self.name:
@@ -263,11 +327,12 @@ class Federation(Network):
             self._deliver(publication, now_s)
         onward = arrival.destinations - {self.name}
         if onward:
-            self._take_custody(publication, self._demand.demand(event), onward)
-            unknown = frozenset(home for home in onward if not self._is_known(home))
+            demand = self._demand.demand(event)
+            self._take_custody(publication, demand, onward)
+            unknown = frozenset(home for home in onward if self._awaits(home, publication, demand))
             if unknown and not self._awaiting.add(publication, unknown):
                 self._forget(publication, unknown, Reason.QUEUE_FULL)
-            message = RoutedMessage(event, arrival.age_s, onward - self._remembered)
+            message = RoutedMessage(event, arrival.age_s, onward - unknown)
             self.perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
 
     def acknowledged(
@@ -339,6 +404,7 @@ class Federation(Network):
                 for name, end in self.ends.items()
             ):
                 self._announce_links(now_s)
+        self.absent(now_s)
         if self._remembered:
             self._forget_at_s = min(self._forget_at_s, now_s + REMEMBERED_S)
             if now_s >= self._forget_at_s:
@@ -389,9 +455,21 @@ class Federation(Network):
             if end is not but:
                 end.tell(bulletin, now_s)
 
+    def _restore_demand(self, custody: Custody) -> None:
+        """Take up the durable demand that was known when this broker stopped."""
+        for home, version in custody.remembered_versions().items():
+            self._remembered.add(home)
+            self._demand.add_home(home)
+            self._known_demand[home] = {}
+            self.bulletins.remember(home, version)
+        for row in custody.remembered_demand():
+            self._add_demand(row.home, row)
+
     def _learn_demand(self, home: str, now_s: float) -> None:
         """Update the demand table to the demand that a broker has announced."""
         self._remembered.discard(home)
+        if self._custody is not None:
+            self._custody.note_version(home, self.bulletins.demand_version(home))
         is_new = home not in self._known_demand
         known, now = self._known_demand.setdefault(home, {}), self.bulletins.demand_of(home)
         for row_id in [each for each, row in known.items() if now.get(each) is not row]:
@@ -408,6 +486,18 @@ class Federation(Network):
     def _is_known(self, home: str) -> bool:
         """Tell whether a broker has announced its demand since this one started."""
         return home in self._known_demand and home not in self._remembered
+
+    def _awaits(self, home: str, publication: Publication, demand: Demand) -> bool:
+        """Tell whether a destination's demand must become known before it can be sent an event.
+
+        The broker that chose the destination may have heard of demand that is still under way to this one.
+        """
+        if not self._is_known(home):
+            return True
+        views = publication.views
+        return (
+            views is not None and home not in demand.homes and self.version_of(home) < views.get(home, (0, 0))
+        )
 
     def _add_demand(self, home: str, row: Subscription) -> None:
         self._demand.add_home(home)
@@ -426,13 +516,28 @@ class Federation(Network):
             log.warning("%s did not come back: what its sessions wanted is forgotten", home)
             for row_id in list(self._known_demand[home]):
                 self._remove_demand(home, row_id)
+            if self._custody is not None:
+                self._custody.forget_home(home)
         self._remembered.clear()
 
     def _reroute(self, now_s: float) -> None:
         self._routes_are_old = False
         table = routes_by(self.bulletins, self.name, self._demand.homes, self.ends)
+        rows, columns = np.nonzero(table.primary)
+        self._next_hops = {
+            table.destinations[column]: table.neighbours[row]
+            for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        }
         self.perform(self.broker.reroute(table, now_s), now_s)
         self.reserved.follow(table, now_s)
+
+    def _note_views(self, publication: Publication, demand: Demand) -> None:
+        """Note by which versions of demand an event goes to brokers with durable sessions, which may move."""
+        durable = [home for home, rows in demand.at_home.items() if any(each.durable for each in rows)]
+        if durable or self._wanted.is_durable:
+            publication.views = {home: self.version_of(home) for home in (*durable, self.name)}
+            if self._custody is not None:
+                self._custody.note_views(publication)
 
     def _take_custody(self, publication: Publication, demand: Demand, destinations: frozenset[str]) -> None:
         """Store an event for durable sessions elsewhere, before it is acknowledged to its sender."""
@@ -440,7 +545,8 @@ class Federation(Network):
             durable = [
                 home
                 for home in destinations
-                if not self._is_known(home) or any(each.durable for each in demand.at_home.get(home, ()))
+                if self._awaits(home, publication, demand)
+                or any(each.durable for each in demand.at_home.get(home, ()))
             ]
             if durable:
                 self._custody.take(publication, frozenset(durable))
@@ -449,7 +555,10 @@ class Federation(Network):
         """Forward events that waited for a broker's demand, or stop keeping those it does not want."""
         for publication in self._awaiting.take_for(home):
             event = live_event(publication)
-            if home in self._demand.demand(event).at_home:
+            demand = self._demand.demand(event)
+            if self._awaits(home, publication, demand):
+                self._awaiting.add(publication, frozenset([home]))
+            elif home in demand.at_home:
                 message = RoutedMessage(event, now_s - publication.born_s, frozenset([home]))
                 self.perform(self.broker.receive(message, took_s=0.0, now_s=now_s), now_s)
             elif self._custody is not None:

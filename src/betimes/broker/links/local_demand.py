@@ -43,12 +43,18 @@ class LocalDemand:
         self._standing = list(standing)  # the broker's own subscriptions, until they are announced
         self._demands: dict[_DemandKey, _Demand] = {}
         self._changed: set[_DemandKey] = set()
+        self._durable = 0
         self._last_id = 0
 
     @property
     def has_changed(self) -> bool:
         """Tell whether there are changes to announce."""
         return bool(self._changed or self._standing)
+
+    @property
+    def is_durable(self) -> bool:
+        """Tell whether some subscription is one of a durable session."""
+        return self._durable > 0
 
     def add(self, subscription: BrokerSubscription) -> None:
         """Add a subscription."""
@@ -60,6 +66,7 @@ class LocalDemand:
             demand = self._demands[key] = _Demand(str(self._last_id), wanted)
         demand.price += _price_of(subscription)
         demand.count += 1
+        self._durable += key.durable
         self._changed.add(key)
 
     def remove(self, subscription: BrokerSubscription) -> None:
@@ -68,6 +75,7 @@ class LocalDemand:
         demand = self._demands[key]
         demand.price -= _price_of(subscription)
         demand.count -= 1
+        self._durable -= key.durable
         self._changed.add(key)
 
     def take_changes(self) -> tuple[list[Subscription], list[str]]:

@@ -22,13 +22,13 @@ from urllib.parse import quote, unquote
 
 import mqtt5
 
-from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.publication import DemandViews, Publication
 from betimes.language.filters.parse import parse_filter
 from betimes.language.json.values import read_finite, read_text, read_whole
 from betimes.matching.topics import check_topic_pattern
 from betimes.model.errors import BetimesError
 from betimes.model.events import EventId
-from betimes.model.subscriptions import Advertisement, QoS, Subscription
+from betimes.model.subscriptions import Advertisement, DemandVersion, QoS, Subscription
 from betimes.model.topology import Link
 from betimes.model.user_properties import AGE, ID
 from betimes.mqtt.packets import QUALITIES, copy_publish
@@ -38,10 +38,11 @@ VERSION = "4"  # of this protocol; brokers of different versions do not link
 BROKER, LIFE = "$betimes-broker", "$betimes-life"
 BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"
 SESSION_TOPIC, SIGNAL_TOPIC = "$betimes/session", "$betimes/signal"
-VIA = "$via"  # on an event
+DIRECT_TOPIC = "$betimes/direct"  # to one broker, which may be several links away
+VIA, VIEWS = "$via", "$views"  # on an event
 SENT = "$sent"  # on a beat
 TOOK, WAITS = "$took", "$waits"  # on the acknowledgement of an event
-OF_LINKS = frozenset({ID, AGE, VIA})
+OF_LINKS = frozenset({ID, AGE, VIA, VIEWS})
 FACTS = 6  # fields of an event, before its destinations
 NO_EXPIRY, NO_PUBLISHER = "-", "-"
 SUBSCRIPTIONS_PER_PACKET = 2_000
@@ -63,6 +64,7 @@ class Arrival:
     destinations: frozenset[str]
     publisher: str
     qos: int
+    views: DemandViews | None
 
 
 def event_packet(
@@ -94,7 +96,7 @@ def event_packet(
         retain=publication.retain,
         packet_id=packet_id,
         message_expiry_interval=None if left_s == math.inf else max(math.ceil(left_s), 1),
-        user_properties=[*own, (VIA, via)],
+        user_properties=[*own, (VIA, via), *_views_property(publication.views)],
     )
 
 
@@ -115,6 +117,7 @@ def read_arrival(packet: mqtt5.PublishPacket) -> Arrival:
             destinations=frozenset(map(unquote, facts[FACTS:])),
             publisher="" if publisher == NO_PUBLISHER else unquote(publisher),
             qos=int(quality),
+            views=_read_views(property_of(packet.user_properties, VIEWS)),
         )
     except ValueError as error:
         raise LinkError(f"an event from a neighbour whose facts cannot be read ({error})") from None
@@ -142,7 +145,41 @@ def arrived_publication(
         publisher=arrival.publisher,
         origin=arrival.id.origin,
         number=arrival.id.number,
+        views=arrival.views,
     )
+
+
+def _views_property(views: DemandViews | None) -> list[tuple[str, str]]:
+    if not views:
+        return []
+    texts = (f"{quote(home, safe='')}={epoch}.{number}" for home, (epoch, number) in views.items())
+    return [(VIEWS, " ".join(texts))]
+
+
+def _read_views(text: str | None) -> DemandViews | None:
+    if text is None:
+        return None
+    parts = [each.partition("=") for each in text.split(" ")]
+    versions = [version.partition(".") for _, _, version in parts]
+    return {
+        unquote(home): DemandVersion(int(epoch), int(number))
+        for (home, _, _), (epoch, _, number) in zip(parts, versions, strict=True)
+    }
+
+
+def directed(source: str, target: str, hops_left: int, payload: bytes) -> bytes:
+    """Return a message to one broker, as it travels over links."""
+    return json.dumps([source, target, hops_left]).encode() + b"\n" + payload
+
+
+def read_directed(payload: bytes) -> tuple[str, str, int, bytes]:
+    """Return source, target, the links that it may still take, and the message itself."""
+    line, _, inner = payload.partition(b"\n")
+    try:
+        source, target, hops_left = json.loads(line)
+        return _name(source), _name(target), read_whole(hops_left), inner
+    except (ValueError, TypeError, RecursionError, BetimesError) as error:
+        raise LinkError(f"a message to a broker that cannot be read ({error})") from None
 
 
 def bulletin_texts(bulletin: Bulletin) -> list[str]:

@@ -61,6 +61,11 @@ class NumberedTable(Table):
         self._next = 1
         self._next_committed = 1  # from here on, no row was written yet
 
+    @property
+    def next_number(self) -> int:
+        """Return the number of the next row."""
+        return self._next
+
     def start_after(self, number: int) -> None:
         """Give only numbers above this one: those up to it are in use."""
         self._next = self._next_committed = max(self._next, number + 1)

@@ -1,0 +1,265 @@
+"""The clients of a chaos run: MQTT 5 clients without I/O that roam between brokers and log what they see.
+
+They keep the rules of MQTT that bind clients, and use no code of Betimes, so that a fault of its own client
+library cannot hide one of the brokers. A driver gives them bytes and the time, and writes what they return.
+A client that does not hear anything for `SILENT_S` leaves and connects to another broker.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mqtt5
+from tests.chaos.checker import Log
+
+SILENT_S = 4.0
+PING_EVERY_S = 1.0
+EXPIRY_S = 100_000
+UNACKNOWLEDGED_MAX = 50
+
+
+@dataclass(slots=True)
+class _Sending:
+    """A publication that is not acknowledged for good."""
+
+    payload: str
+    qos: int
+    packet_id: int
+    is_received: bool = False  # PUBREC came: from now on PUBREL is repeated
+
+
+class Actor:
+    """One client; it is connected, or will be at `connect_at_s`."""
+
+    def __init__(
+        self, client_id: str, brokers: Sequence[str], log: Log, *, seed: str, stay_s: float = 4.0
+    ) -> None:
+        self.client_id = client_id
+        self.log = log
+        self.chance = random.Random(f"{seed}/{client_id}")
+        self.connect_at_s = self.chance.uniform(0.0, 0.5)
+        self.is_connected = False  # a transport is there
+        self.is_calm = False  # no more roaming
+        self.broker = ""
+        self._brokers = list(brokers)
+        self._stay_s = stay_s
+        self._is_open = False  # CONNACK came
+        self._leave_at_s = 0.0
+        self._heard_s = 0.0
+        self._ping_at_s = 0.0
+        self._had_session = False
+        self._unread = b""
+
+    # --- for the driver
+
+    def choose_broker(self, now_s: float) -> str:
+        """Return the broker that the client connects to next."""
+        if not (self.is_calm and self.broker):
+            self.broker = self.chance.choice(self._brokers)
+        return self.broker
+
+    def connected(self, now_s: float) -> bytes:
+        """Return the CONNECT."""
+        self.is_connected, self._is_open, self._unread = True, False, b""
+        self._heard_s, self._ping_at_s = now_s, now_s + PING_EVERY_S
+        self._leave_at_s = now_s + self.chance.expovariate(1.0 / self._stay_s) + 0.2
+        self.log.connections += 1
+        return mqtt5.ConnectPacket(
+            self.client_id,
+            clean_start=False,
+            keep_alive=10,
+            session_expiry_interval=EXPIRY_S,
+            receive_max=self.chance.choice([3, 20, 100]),
+        ).write()
+
+    def lost(self, now_s: float) -> None:
+        """Note that the connection has ended, or could not be made."""
+        self.is_connected = self._is_open = False
+        self.connect_at_s = now_s + self.chance.uniform(0.05, 1.0)
+
+    def receive(self, data: bytes, now_s: float) -> bytes | None:
+        """Handle what came; return the answers, or None to hang up."""
+        self._heard_s = now_s
+        view, answers = memoryview(self._unread + data), []
+        while view:
+            try:
+                packet, size = mqtt5.read(view)
+            except IndexError:
+                break
+            view = view[size:]
+            if isinstance(packet, mqtt5.DisconnectPacket):
+                return None
+            if isinstance(packet, mqtt5.ConnAckPacket):
+                if packet.reason_code.value:
+                    self.log.refusals[packet.reason_str or str(packet.reason_code)] += 1
+                    return None
+                answers += self._opened(packet, now_s)
+            else:
+                answers += self._handle(packet, now_s)
+        self._unread = bytes(view)
+        return b"".join(each.write() for each in answers)
+
+    def tick(self, now_s: float) -> bytes | None:
+        """Return what is due to be sent now, or None to hang up."""
+        is_silent = now_s - self._heard_s > SILENT_S
+        if is_silent or (now_s >= self._leave_at_s and not self.is_calm):
+            return None
+        answers: list[Any] = []
+        if self._is_open:
+            if now_s >= self._ping_at_s:
+                self._ping_at_s = now_s + PING_EVERY_S
+                answers.append(mqtt5.PingReqPacket())
+            answers += self._due(now_s)
+        return b"".join(each.write() for each in answers)
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether nothing is left to be sent or acknowledged."""
+        return self._is_open
+
+    # --- for subclasses
+
+    def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> list[Any]:
+        self._is_open = True
+        is_present = packet.session_present
+        if self._had_session and not is_present:
+            self.log.sessions_lost.append(f"{self.client_id} at {self.broker}, {now_s:.2f} s")
+        was_known, self._had_session = self._had_session and is_present, True
+        return self._began(was_known, now_s)
+
+    def _began(self, is_present: bool, now_s: float) -> list[Any]:
+        """Handle a CONNACK."""
+        return []
+
+    def _handle(self, packet: Any, now_s: float) -> list[Any]:
+        """Handle a packet."""
+        return []
+
+    def _due(self, now_s: float) -> list[Any]:
+        """Return what is due to be sent."""
+        return []
+
+
+class Publisher(Actor):
+    """Publishes unique messages of QoS 1 and 2, and repeats what is not acknowledged as MQTT says."""
+
+    def __init__(self, *arguments: Any, topic: str, per_s: float, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.is_publishing = False
+        self._topic = topic
+        self._every_s = 1.0 / per_s
+        self._next_at_s = 0.0
+        self._count = 0
+        self._packet_id = 0
+        self._sending: dict[int, _Sending] = {}
+
+    @property
+    def is_done(self) -> bool:
+        return not self.is_publishing and not self._sending and self._is_open
+
+    def _began(self, is_present: bool, now_s: float) -> list[Any]:
+        if is_present:
+            return [self._repeat(each) for each in self._sending.values()]
+        # The broker knows nothing: what it did not take is sent anew, and may come twice.
+        left, self._sending, again = list(self._sending.values()), {}, []
+        for each in left:
+            if not each.is_received:
+                self.log.repeatable.add(each.payload)
+                again.append(self._publish(each.payload, each.qos))
+        return again
+
+    def _due(self, now_s: float) -> list[Any]:
+        if not self.is_publishing or now_s < self._next_at_s or len(self._sending) >= UNACKNOWLEDGED_MAX:
+            return []
+        self._next_at_s = max(self._next_at_s, now_s - 1.0) + self._every_s * self.chance.uniform(0.5, 1.5)
+        self._count += 1
+        payload, qos = f"{self.client_id}:{self._count}", self.chance.choice([1, 2])
+        self.log.sent[payload] = qos
+        return [self._publish(payload, qos)]
+
+    def _publish(self, payload: str, qos: int) -> Any:
+        while True:
+            self._packet_id = self._packet_id % 65_535 + 1
+            if self._packet_id not in self._sending:
+                break
+        self._sending[self._packet_id] = _Sending(payload, qos, self._packet_id)
+        return self._packet(self._sending[self._packet_id])
+
+    def _packet(self, sending: _Sending, **options: Any) -> Any:
+        return mqtt5.PublishPacket(
+            self._topic,
+            sending.payload.encode(),
+            qos=mqtt5.QoS(sending.qos),
+            packet_id=sending.packet_id,
+            **options,
+        )
+
+    def _repeat(self, sending: _Sending) -> Any:
+        if sending.is_received:
+            return mqtt5.PubRelPacket(sending.packet_id)
+        return self._packet(sending, duplicate=True)
+
+    def _handle(self, packet: Any, now_s: float) -> list[Any]:
+        if isinstance(packet, mqtt5.PubAckPacket):
+            self._answered(self._sending.pop(packet.packet_id, None), packet.reason_code.value)
+        elif isinstance(packet, mqtt5.PubRecPacket):
+            sending = self._sending.get(packet.packet_id)
+            self._answered(sending, packet.reason_code.value)
+            if packet.reason_code.value < 0x80:
+                if sending is not None:
+                    sending.is_received = True
+                return [mqtt5.PubRelPacket(packet.packet_id)]
+            self._sending.pop(packet.packet_id, None)
+        elif isinstance(packet, mqtt5.PubCompPacket):
+            self._sending.pop(packet.packet_id, None)
+        return []
+
+    def _answered(self, sending: _Sending | None, code: int) -> None:
+        if sending is not None:
+            (self.log.refused if code >= 0x80 else self.log.acknowledged).add(sending.payload)
+
+
+class DurableSubscriber(Actor):
+    """Subscribes once, and relies on its session from then on."""
+
+    def __init__(self, *arguments: Any, pattern: str, qos: int, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.is_subscribed = False
+        self._pattern = pattern
+        self._qos = qos
+        self._incoming: set[int] = set()  # QoS 2 packet ids whose PUBREL is to come
+        self.log.durable[self.client_id] = qos
+        self._received = self.log.received.setdefault(self.client_id, Counter())
+
+    def _began(self, is_present: bool, now_s: float) -> list[Any]:
+        if is_present and self.is_subscribed:
+            return []
+        if not is_present:
+            self._incoming.clear()
+        chosen = mqtt5.TopicFilter(self._pattern, max_qos=mqtt5.QoS(self._qos), retain_as_published=False)
+        return [mqtt5.SubscribePacket(1, [chosen])]
+
+    def _handle(self, packet: Any, now_s: float) -> list[Any]:
+        if isinstance(packet, mqtt5.SubAckPacket):
+            self.is_subscribed = True
+        elif isinstance(packet, mqtt5.PubRelPacket):
+            self._incoming.discard(packet.packet_id)
+            return [mqtt5.PubCompPacket(packet.packet_id)]
+        elif isinstance(packet, mqtt5.PublishPacket):
+            return self._take(packet)
+        return []
+
+    def _take(self, packet: mqtt5.PublishPacket) -> list[Any]:
+        qos, packet_id = packet.qos.value, packet.packet_id
+        if qos == 2:
+            if packet_id not in self._incoming:
+                assert packet_id is not None
+                self._incoming.add(packet_id)
+                self._received[bytes(packet.payload).decode()] += 1
+            return [mqtt5.PubRecPacket(packet_id)]
+        self._received[bytes(packet.payload).decode()] += 1
+        return [] if packet_id is None else [mqtt5.PubAckPacket(packet_id)]
