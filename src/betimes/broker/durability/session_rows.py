@@ -25,7 +25,7 @@ from betimes.language.json.values import read_finite, read_finite_or_inf, read_t
 from betimes.matching.topics import shared_parts
 from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Codec
 from betimes.mqtt.packet_ids import PACKET_ID_MAX
-from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES
+from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES, encode_publish
 from betimes.mqtt.subscribe_options import read_options
 
 ROWS_MAX = 200  # of one part
@@ -168,7 +168,7 @@ def session_items(session: Session, now_s: float) -> list[Item]:
 def _row(item: Item, now_s: float) -> tuple[list[Any], bytes]:
     if isinstance(item, Delivery):
         publication = item.publication
-        packet = publication.packet.write()
+        packet = encode_publish(publication.packet)
         where = (publication.topic, publication.publisher, publication.origin, publication.number)
         age_s = now_s - publication.born_s
         return [DELIVERY, len(packet), *where, age_s, *delivery_values(item)], packet
