@@ -256,10 +256,34 @@ def test_a_connect_that_3_1_1_forbids_is_refused(data):
     assert refusal(Codec(), data).reason_code == MALFORMED
 
 
-def test_versions_before_3_1_1_are_refused_in_the_form_of_3_1_1():
+def test_a_client_of_3_1_is_served_as_one_of_3_1_1_is():
+    for flags, rest in ((2, (text("c"),)), (0, (text("c"),)), (0xC6, (text("c"), *map(text, "wpup")))):
+        old, new = Codec(), Codec()
+        assert old.feed(connect(*rest, flags=flags, name="MQIsdp", level=3)) == new.feed(
+            connect(*rest, flags=flags)
+        )
+        assert old.version == new.version == 4
+        data = raw(0x32, text("a"), short(7), b"x")
+        assert old.feed(data) == new.feed(data) != []
+
+
+def test_a_client_of_3_1_may_have_a_long_client_id():
+    (packet,) = Codec().feed(connect(text("c" * 24), name="MQIsdp", level=3))
+    assert isinstance(packet, mqtt5.ConnectPacket)
+    assert packet.client_id == "c" * 24
+
+
+def test_versions_that_are_not_known_are_refused_in_the_form_that_is_closest():
     unsupported = mqtt5.ConnAckPacket(reason_code=CONNACK.UNSUPPORTED_PROTOCOL_VERSION)
     old, new = b"\x20\x02\x00\x01", b"\x20\x03\x00\x84\x00"
-    for name, level, answer in (("MQIsdp", 3, old), ("MQTT", 3, old), ("MQTT", 0x84, old), ("MQTT", 6, new)):
+    for name, level, answer in (
+        ("MQIsdp", 4, old),
+        ("MQIsdp", 0x83, old),
+        ("MQTT", 3, old),
+        ("MQTT", 0x84, old),
+        ("MQTT", 6, new),
+        ("mqtt", 5, new),
+    ):
         wire = Codec()
         assert refusal(wire, connect(name=name, level=level)).reason_code == 0x84
         assert wire.encode(unsupported) == answer

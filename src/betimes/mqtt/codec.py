@@ -51,6 +51,7 @@ _ILLEGAL = re.compile(
     "Duplicate|Topic alias must be set|Subscription ID|Receive max|Maximum pack|Invalid bool"
 )
 
+_NAME = b"\x00\x04MQTT"
 _CONNECT, _CONNACK, _PLAIN_PUBLISH, _AUTH = 0x10, 0x20, 0x30, 0xF0
 _PUBLISH_FIRST_BYTES = {0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x3A, 0x3B, 0x3C, 0x3D}
 _BOTH_SIDES = _PUBLISH_FIRST_BYTES | {0x40, 0x50, 0x62, 0x70, 0xE0, _AUTH}
@@ -253,13 +254,15 @@ class Codec:
         return packet
 
     def _choose_version(self, body: bytes) -> None:
-        """Set the version that a CONNECT asks for; an older one is rejected as 3.1.1 would [3.1.2.2]."""
-        is_known, level = body.startswith(b"\x00\x04MQTT"), body[6] if len(body) > 6 else 0
+        """Set the version that a CONNECT asks for [3.1.2.2]; 3.1 is served as 3.1.1 is."""
+        is_old = body.startswith(mqtt311.NAME_OF_3_1)
+        name = mqtt311.NAME_OF_3_1 if is_old else _NAME
+        is_known, level = body.startswith(name), body[len(name)] if len(body) > len(name) else 0
         # The highest bit is how Mosquitto marks its bridges.
-        if body.startswith(b"\x00\x06MQIsdp") or (is_known and level & 0x7F < 5):
+        if is_old or (is_known and level & 0x7F < 5):
             self.version = 4
-        if not is_known or level not in (4, 5):
-            raise PacketError(UNSUPPORTED_VERSION, "neither MQTT 5 nor MQTT 3.1.1")
+        if not is_known or level not in ((3,) if is_old else (4, 5)):
+            raise PacketError(UNSUPPORTED_VERSION, "none of MQTT 5, MQTT 3.1.1 and MQTT 3.1")
 
     def _check_meaning(self, packet: Packet) -> None:
         """Reject an invalid packet about the connection itself; CONNECT and CONNACK open the connection."""
