@@ -8,7 +8,7 @@ from typing import Any
 
 import mqtt5
 import pytest
-from tests.broker.talking import Client, new_hub, new_session
+from tests.broker.talking import Client, goodbye, new_hub, new_session
 
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
@@ -126,18 +126,46 @@ def test_a_release_from_an_earlier_connection_makes_no_room_on_this_one():
     assert payloads(back.ask(mqtt5.PubAckPacket(second.packet_id))) == [b"3"]
 
 
-def test_acknowledgements_of_the_wrong_kind_change_nothing():
+@pytest.mark.parametrize(
+    ("qos", "answers"),
+    [
+        (1, [mqtt5.PubRecPacket]),
+        (1, [mqtt5.PubCompPacket]),
+        (2, [mqtt5.PubAckPacket]),
+        (2, [mqtt5.PubCompPacket]),  # before PUBREC
+        (2, [mqtt5.PubRecPacket, mqtt5.PubAckPacket]),
+    ],
+)
+def test_an_acknowledgement_of_the_wrong_kind_ends_the_connection_and_changes_nothing_else(qos, answers):
     client, session = connected()
-    offer(session, b"1", qos=1)
-    offer(session, b"2", qos=2)
-    one, two = client.read()
-    client.send(mqtt5.PubCompPacket(one.packet_id))
-    client.send(mqtt5.PubCompPacket(two.packet_id))
-    client.send(mqtt5.PubAckPacket(two.packet_id))
-    (answer,) = client.ask(mqtt5.PubRecPacket(one.packet_id))
+    offer(session, b"1", qos=qos)
+    (sent,) = client.read()
+    *right, wrong = answers
+    for each in right:
+        client.ask(each(sent.packet_id))
+    assert goodbye(client.ask(wrong(sent.packet_id))) is mqtt5.DisconnectReasonCode.PROTOCOL_ERROR
+    assert client.connection.closing
+    (repeated,) = again(client).first
+    assert repeated.packet_id == sent.packet_id
+    assert isinstance(repeated, mqtt5.PubRelPacket if right else mqtt5.PublishPacket)
+
+
+def test_an_acknowledgement_of_what_is_not_known_is_tolerated():
+    client, session = connected()
+    assert client.ask(mqtt5.PubAckPacket(9)) == client.ask(mqtt5.PubCompPacket(9)) == []
+    (answer,) = client.ask(mqtt5.PubRecPacket(9))
     assert answer.reason_code is mqtt5.PubRelReasonCode.PACKET_ID_NOT_FOUND
-    assert len(session.in_flight) == 2
-    assert not session.acknowledged(999, 0.0)
+    assert client.ask(mqtt5.PubRecPacket(9, reason_code=mqtt5.PubRecReasonCode.UNSPECIFIED_ERROR)) == []
+    assert not session.acknowledged(9, 0.0)
+
+
+def test_an_acknowledgement_that_is_late_by_a_connection_is_tolerated():
+    client, session = connected()
+    offer(session, b"1", b"2", qos=1)
+    one, two = client.read()
+    back = again(client, receive_max=1)  # it has been sent b"1" again, and b"2" not yet
+    assert back.ask(mqtt5.PubRecPacket(two.packet_id))[0].reason_code is not mqtt5.PubRelReasonCode.SUCCESS
+    assert payloads(back.ask(mqtt5.PubAckPacket(one.packet_id))) == [b"2"]
 
 
 def test_a_refusing_pubrec_ends_the_matter():

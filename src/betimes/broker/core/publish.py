@@ -349,13 +349,16 @@ class _Receivers(NamedTuple):
 
 def handle_puback(connection: Connection, packet: mqtt5.PubAckPacket, now_s: float) -> None:
     """Finish a delivery of QoS 1."""
-    connection.reader.acknowledged(packet.packet_id, now_s)
+    if not connection.reader.acknowledged(packet.packet_id, now_s):
+        _end_if_of_wrong_kind(connection, "PUBACK", packet.packet_id, now_s)
 
 
 def handle_pubrec(connection: Connection, packet: mqtt5.PubRecPacket, now_s: float) -> None:
     """Release a delivery of QoS 2."""
     packet_id, refused = packet.packet_id, packet.reason_code.value >= FAILED
     known = connection.reader.received(packet_id, now_s, refused=refused)
+    if not known and _end_if_of_wrong_kind(connection, "PUBREC", packet_id, now_s):
+        return
     if not refused:
         code = mqtt5.PubRelReasonCode.SUCCESS if known else mqtt5.PubRelReasonCode.PACKET_ID_NOT_FOUND
         connection.send(mqtt5.PubRelPacket(packet_id, reason_code=code))
@@ -371,4 +374,17 @@ def handle_pubrel(connection: Connection, packet: mqtt5.PubRelPacket, _now_s: fl
 
 def handle_pubcomp(connection: Connection, packet: mqtt5.PubCompPacket, now_s: float) -> None:
     """Finish a delivery of QoS 2."""
-    connection.reader.completed(packet.packet_id, now_s)
+    if not connection.reader.completed(packet.packet_id, now_s):
+        _end_if_of_wrong_kind(connection, "PUBCOMP", packet.packet_id, now_s)
+
+
+def _end_if_of_wrong_kind(connection: Connection, kind: str, packet_id: int, now_s: float) -> bool:
+    """End the connection if a delivery waits for another acknowledgement than this one [4.3].
+
+    A packet id that names no delivery is tolerated: the client may remember more than the broker does.
+    """
+    if not connection.reader.awaits(packet_id):
+        return False
+    text = f"packet id {packet_id} awaits no {kind}"
+    connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
+    return True
