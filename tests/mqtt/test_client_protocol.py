@@ -27,6 +27,7 @@ from betimes.mqtt.client_protocol import (
     Event,
     InFlightFullError,
     LocalProtocolError,
+    NotOfferedError,
     PacketTooLargeError,
 )
 from betimes.mqtt.codec import Codec
@@ -380,6 +381,95 @@ def test_without_a_session_at_the_broker_nothing_is_sent_again():
     second = connected(session=session)
     assert second.take_outbox(2.0) == b""
     assert len(second.receive(message(b"other", 9, qos=QOS_2).write(), 3.0)) == 1
+
+
+def test_a_session_that_was_to_be_discarded_ends_the_connection():
+    protocol = ClientProtocol(mqtt5.ConnectPacket("c", clean_start=True))
+    protocol.start(0.0)
+    (ended,) = protocol.receive(mqtt5.ConnAckPacket(session_present=True).write(), 1.0)
+    assert isinstance(ended, Ended)
+    assert (ended.cause, ended.code) == (Cause.BAD_PACKET, 0x82)
+    assert protocol.is_over()
+
+
+def test_no_message_has_a_qos_that_the_broker_does_not_take():
+    protocol = connected(mqtt5.ConnAckPacket(max_qos=QOS_1))
+    with pytest.raises(NotOfferedError, match="qos 2: the broker takes 1 at most"):
+        protocol.publish("t", b"", qos=2)
+    assert protocol.take_outbox(1.0) == b""
+    assert protocol.publish("t", b"", qos=1) == 1
+    protocol.publish("t", b"", qos=0, retain=True)
+
+
+def test_no_message_is_to_be_retained_where_the_broker_retains_none():
+    protocol = connected(mqtt5.ConnAckPacket(retain_available=False))
+    for qos in (0, 1):
+        with pytest.raises(NotOfferedError, match="retains no messages"):
+            protocol.publish("t", b"", qos=qos, retain=True)
+    assert protocol.take_outbox(1.0) == b""
+    assert protocol.publish("t", b"", qos=2) == 1
+
+
+def test_no_topic_alias_is_sent_that_the_broker_does_not_take():
+    protocol = connected(mqtt5.ConnAckPacket(topic_alias_max=2))
+    protocol.publish("t", b"", topic_alias=2)
+    for alias in (0, 3):
+        with pytest.raises(NotOfferedError, match="the broker takes 1 to 2"):
+            protocol.publish("t", b"", topic_alias=alias)
+    with pytest.raises(NotOfferedError):
+        connected().publish("t", b"", topic_alias=1)
+
+
+def test_auth_is_sent_only_by_the_method_of_connect():
+    plain, proving = connected(), connected(connect={"authentication_method": "m"})
+    with pytest.raises(LocalProtocolError, match="authentication method"):
+        plain.send(AUTH)
+    with pytest.raises(LocalProtocolError, match="authentication method"):
+        proving.send(mqtt5.AuthPacket(authentication_method="n"))
+    assert plain.take_outbox(1.0) == b""
+    proving.send(AUTH)
+    assert proving.take_outbox(1.0) == AUTH.write()
+
+
+def test_answers_go_out_in_the_order_of_what_they_answer():
+    protocol = connected()
+    order = [5, 3, 9]
+    protocol.receive(b"".join(message(b"x", number, qos=QOS_1).write() for number in order), 1.0)
+    protocol.receive(b"".join(message(b"x", number, qos=QOS_2).write() for number in order), 1.0)
+    sent = packets_of(protocol.take_outbox(1.0))
+    kinds = [mqtt5.PubAckPacket] * 3 + [mqtt5.PubRecPacket] * 3
+    assert [(type(each), each.packet_id) for each in sent] == list(zip(kinds, order * 2, strict=True))
+    for _ in order:
+        protocol.publish("t", b"", qos=2)
+    protocol.take_outbox(1.0)
+    protocol.receive(b"".join(mqtt5.PubRecPacket(number).write() for number in (2, 1, 3)), 1.0)
+    assert [each.packet_id for each in packets_of(protocol.take_outbox(1.0))] == [2, 1, 3]
+
+
+def test_every_alias_up_to_what_the_client_takes_is_understood():
+    protocol = connected(connect={"topic_alias_max": 65_535})
+    for alias in (1, 2, 65_535):
+        protocol.receive(mqtt5.PublishPacket(f"t{alias}", b"", topic_alias=alias).write(), 1.0)
+    for alias in (1, 2, 65_535):
+        (found,) = protocol.receive(mqtt5.PublishPacket("", b"", topic_alias=alias).write(), 1.0)
+        assert isinstance(found, mqtt5.PublishPacket)
+        assert found.topic == f"t{alias}"
+
+
+def test_nothing_is_sent_behind_disconnect():
+    protocol = connected()
+    protocol.disconnect()
+    protocol.take_outbox(1.0)
+    assert protocol.is_over()
+    for call in (
+        lambda: protocol.publish("t", b""),
+        lambda: protocol.subscribe([mqtt5.TopicFilter("t")]),
+        lambda: protocol.send(mqtt5.PingReqPacket()),
+    ):
+        with pytest.raises(LocalProtocolError):
+            call()
+    protocol.receive(message(b"x", 1, qos=QOS_1).write(), 1.0)
+    assert protocol.take_outbox(1.0) == b""
 
 
 # --- laws
