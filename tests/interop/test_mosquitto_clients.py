@@ -87,6 +87,7 @@ def until(condition) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.mqtt311("MQTT-7.0.0-2")
 @EVERY
 @pytest.mark.parametrize("qos", ["0", "1", "2"])
 def test_every_quality_arrives_in_order(broker, version, qos):

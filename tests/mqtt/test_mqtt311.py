@@ -104,6 +104,7 @@ def test_a_session_that_is_not_clean_never_expires():
     )
 
 
+@pytest.mark.mqtt311("MQTT-3.1.3-7", "MQTT-3.1.3-8")
 def test_nobody_can_keep_a_session_without_a_client_id():
     wire = Codec()
     assert refusal(wire, connect(text(""), flags=0)).reason_code == CLIENT_ID_NOT_VALID
@@ -173,6 +174,7 @@ def test_pings_and_goodbyes_are_empty():
     assert mqtt3.written(mqtt5.PingRespPacket()) == b"\xd0\x00"
 
 
+@pytest.mark.mqtt311("MQTT-3.9.3-2")
 def test_answers_to_subscriptions_have_the_codes_of_3_1_1():
     codes = [SUBACK(0), SUBACK(1), SUBACK(2), SUBACK.NOT_AUTHORIZED, SUBACK.QUOTA_EXCEEDED]
     assert mqtt3.written(mqtt5.SubAckPacket(9, codes, reason_str="no")) == raw(
@@ -184,6 +186,7 @@ def test_answers_to_subscriptions_have_the_codes_of_3_1_1():
     assert mqtt3.written(unsubscribed) == raw(0xB0, short(9))
 
 
+@pytest.mark.mqtt311("MQTT-3.2.2-4", "MQTT-3.2.2-6")
 @pytest.mark.parametrize(
     ("code", "answer"),
     [

@@ -329,8 +329,8 @@ class ClientProtocol:
 
     def send(self, packet: mqtt5.Packet) -> None:
         """Send a packet that has no method of its own, such as AUTH; its answer is not tracked."""
-        if self.state not in (ClientState.CONNECTING, ClientState.CONNECTED):
-            self._require_connection()
+        if self.state is not ClientState.CONNECTING or not isinstance(packet, mqtt5.AuthPacket):
+            self._require_connection()  # [MQTT-3.1.2-30]
         if isinstance(packet, mqtt5.AuthPacket) and (
             self._connect.authentication_method is None
             or packet.authentication_method != self._connect.authentication_method

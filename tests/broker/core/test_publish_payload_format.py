@@ -56,6 +56,7 @@ def put(client: Client, data: bytes) -> None:
     client.read()
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-4")
 @every_statement
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize("aliases", [0, 5])
@@ -76,6 +77,7 @@ def test_other_properties_may_stand_before_it(stated):
     assert outbox(sub) == [stated]
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-4")
 @every_statement
 def test_a_retained_message_keeps_it(stated):
     hub = new_hub()
@@ -85,6 +87,7 @@ def test_a_retained_message_keeps_it(stated):
     assert outbox(sub) == [stated]
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-4")
 @every_statement
 def test_a_will_keeps_it(stated):
     hub = new_hub()
@@ -97,6 +100,7 @@ def test_a_will_keeps_it(stated):
     assert outbox(sub) == [stated]
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-4")
 @every_statement
 def test_a_store_keeps_it_for_a_client_that_is_away(stated):
     shelf = Shelf()
@@ -125,6 +129,7 @@ def test_a_subscriber_that_resumes_is_told_it(stated, qos):
     assert outbox(ben) == [stated, b"", stated]
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-4")
 @every_statement
 def test_it_crosses_a_link_and_is_kept_behind_it(stated):
     net = Net("a", "b", buffer=BufferSettings())
