@@ -160,6 +160,19 @@ def test_a_message_without_the_retain_flag_leaves_what_is_retained():
     assert sub.got() == [("a", b"kept")]
 
 
+@pytest.mark.mqtt("MQTT-3.3.1-6", "MQTT-3.3.1-7")
+def test_an_empty_retained_message_is_delivered_and_nothing_is_retained():
+    pub, sub = two()
+    pub.publish("t", b"kept", retain=True)
+    sub.subscribe("t")
+    sub.read()
+    pub.publish("t", b"", retain=True)
+    assert sub.got() == [("t", b"")]
+    late = Client(pub.hub, "late")
+    late.subscribe("t")
+    assert late.got() == []
+
+
 @pytest.mark.mqtt("MQTT-3.3.1-9", "MQTT-3.3.1-10", "MQTT-3.3.1-11", "MQTT-3.8.4-4")
 @pytest.mark.parametrize(
     ("handling", "at_first", "later"),
