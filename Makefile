@@ -11,10 +11,10 @@ CHECKED := src tests $(wildcard benchmarks/*.py examples/*.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test quick lint format bench golden clean
+.PHONY: help setup lock demo test quick lint format bench golden statements clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv from requirements.lock (does nothing when it is up to date)
 
@@ -81,6 +81,9 @@ format: setup ## put the code in its format, and mend what ruff can mend
 
 bench: setup $(KERNELS) ## measure Betimes side by side with its peers
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+statements: setup ## write docs/reference/mqtt-statements.md anew from markers in the tests
+	@$(BIN)/python -m tests.mqtt.statements
 
 golden: setup $(KERNELS) ## record anew what brokers, simulations, predictions and tables say (tests/golden)
 	@$(BIN)/python -m tests.golden.record

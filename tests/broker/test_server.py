@@ -39,6 +39,7 @@ def test_a_place_to_listen_without_a_host_has_that_of_the_server():
     assert [(each.host, each.port) for each in endpoints(settings)] == [("::1", 5), ("0.0.0.0", 6)]
 
 
+@pytest.mark.mqtt("MQTT-4.2-1")
 @pytest.mark.live
 def test_a_program_publishes_and_receives_at_a_broker_of_its_own():
     async def test():

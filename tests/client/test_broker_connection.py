@@ -182,3 +182,10 @@ def test_our_own_goodbye_ends_the_waiting_and_is_no_loss():
     assert talk.connection.take_outbox(0.0).endswith(
         mqtt5.DisconnectPacket(session_expiry_interval=0).write()
     )
+
+
+def test_a_quality_that_the_broker_does_not_take_is_a_wrong_setting():
+    talk = Talk(mqtt5.ConnAckPacket(max_qos=mqtt5.QoS.AT_MOST_ONCE))
+    with pytest.raises(SettingError, match="the broker takes 0 at most"):
+        talk.publish(qos=1)
+    assert talk.publish(qos=0) is None

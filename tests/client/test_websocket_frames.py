@@ -61,6 +61,7 @@ def client(text: str = "ws://h:80/live") -> WebsocketClientProtocol:
     return found
 
 
+@pytest.mark.mqtt("MQTT-6.0.0-2", "MQTT-6.0.0-3")
 def test_connect_waits_for_the_handshake_and_packets_may_span_frames():
     protocol = client()
     server = Server(protocol)
@@ -92,6 +93,7 @@ def test_a_server_that_is_none_of_websockets_is_told():
         assert ended.reason.startswith("no websocket: ")
 
 
+@pytest.mark.mqtt("MQTT-6.0.0-1")
 @pytest.mark.parametrize("end", [Server.close, Server.say_text])
 def test_a_websocket_that_is_closed_or_carries_text_is_the_end(end):
     protocol = client()

@@ -11,9 +11,7 @@ from tests.golden.packets import (
     packet,
     ping,
     puback,
-    pubcomp,
     publish,
-    pubrec,
     pubrel,
     subscribe,
     text,
@@ -44,9 +42,7 @@ def qos_levels(world: World) -> None:
             world.feed("anna", pubrel(packet_id))
     world.step("ben acknowledges, one by one: what waits goes on")
     for packet_id in range(1, 9):
-        world.feed("ben", puback(packet_id))
-        world.feed("ben", pubrec(packet_id))
-        world.feed("ben", pubcomp(packet_id))
+        world.acknowledge("ben", packet_id)
     world.step("a repetition of QoS 2 counts once; a PUBREL of nothing is told so")
     world.feed("anna", publish("a/2", b"twice", qos=2, packet_id=5))
     world.feed("anna", publish("a/2", b"twice", qos=2, packet_id=5, again=True))
@@ -193,10 +189,13 @@ def endings(world: World) -> None:
     world.feed("dora", ping())
     world.run(6.5)
     world.run(25.0)
+    world.step("a client of MQTT 3.1 is let in")
+    world.come("old", "b1", packet(0x10, text("MQIsdp") + b"\x03\x02\x00\x00" + text("old")))
+    world.feed("old", disconnect(v3=True))
     world.step("who is not let in")
     world.come("long", "b1", connect("a name with far more letters than allowed"))
     world.come("proof", "b1", connect("p", auth_method="SCRAM"))
-    world.come("old", "b1", packet(0x10, text("MQIsdp") + b"\x03\x02\x00\x00" + text("old")))
+    world.come("older", "b1", packet(0x10, text("MQIsdp") + b"\x02\x02\x00\x00" + text("older")))
     world.come("future", "b1", packet(0x10, text("MQTT") + b"\x06\x02\x00\x00\x00" + text("x")))
     world.come("rude", "b1", publish("t", b"before CONNECT"))
     world.come("early", "b1", ping())
@@ -277,8 +276,8 @@ def version_3(world: World) -> None:
     world.feed("anna", pubrel(2))
     world.feed("five", pubrel(2))
     for packet_id in range(1, 6):
-        world.feed("ben", puback(packet_id), pubrec(packet_id))
-    world.feed("ben", pubcomp(3), pubcomp(4), ping(), unsubscribe(4, "t/0", "none", v3=True))
+        world.acknowledge("ben", packet_id)
+    world.feed("ben", ping(), unsubscribe(4, "t/0", "none", v3=True))
     world.step("ben leaves and comes back; anna falls silent")
     world.feed("ben", disconnect(v3=True))
     world.feed("five", publish("t/1", b"meanwhile", qos=1, packet_id=9))

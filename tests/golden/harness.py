@@ -25,7 +25,7 @@ from typing import Any
 from unittest import mock
 
 import pyarrow.parquet as pq
-from tests.golden.packets import shown
+from tests.golden.packets import puback, pubcomp, pubrec, shown
 
 from betimes import __version__
 from betimes.broker.admission.admission import worked_out
@@ -347,6 +347,19 @@ class World:
             self._learn(socket.site)
             self._turn(socket.site)
         self._settle()
+
+    def acknowledge(self, client: str, packet_id: int) -> None:
+        """Let a client send the acknowledgements that a delivery to it still needs, if it needs any."""
+        self._settle()
+        delivery = self.clients[client].connection.reader.in_flight.get(packet_id)
+        if delivery is None:
+            return
+        if delivery.qos == 1:
+            self.feed(client, puback(packet_id))
+            return
+        if not delivery.released:
+            self.feed(client, pubrec(packet_id))
+        self.feed(client, pubcomp(packet_id))
 
     def come(self, client: str, broker: str, *packets: bytes) -> None:
         """Open a socket, and send at once."""

@@ -14,7 +14,6 @@ from tests.golden.packets import (
     disconnect,
     ping,
     puback,
-    pubcomp,
     publish,
     pubrec,
     pubrel,
@@ -68,7 +67,7 @@ def _session_story(restart: Callable[[World], None]) -> Callable[[World], None]:
         world.step("ben comes back, and gets what waited")
         world.come("ben", "b1", connect("ben", session_expiry=600, clean=False, receive_max=4))
         for packet_id in range(2, 10):
-            world.feed("ben", puback(packet_id), pubrec(packet_id), pubcomp(packet_id))
+            world.acknowledge("ben", packet_id)
         world.step("the will is told when it is due")
         world.run(25.0)
         world.step("what is retained, and still alive")

@@ -1,4 +1,4 @@
-"""Do Mosquitto's command line clients work with the broker, in both versions of MQTT?"""
+"""Do Mosquitto's command line clients work with the broker, in every version of MQTT?"""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 BOTH = pytest.mark.parametrize("version", ["5", "311"])
+EVERY = pytest.mark.parametrize("version", ["5", "311", "mqttv31"])
 
 
 @pytest.fixture
@@ -86,7 +87,8 @@ def until(condition) -> None:
         time.sleep(0.01)
 
 
-@BOTH
+@pytest.mark.mqtt311("MQTT-7.0.0-2")
+@EVERY
 @pytest.mark.parametrize("qos", ["0", "1", "2"])
 def test_every_quality_arrives_in_order(broker, version, qos):
     with subscribed(broker, version, 3, "-t", "a/+", "-q", qos, "-F", "%t %q %p") as sub:

@@ -127,6 +127,8 @@ def connected(broker) -> Iterator[Callable[..., Client]]:
         yield connect
 
 
+@pytest.mark.mqtt311("MQTT-7.0.0-2")
+@pytest.mark.mqtt("MQTT-4.2-1")
 @BOTH
 @pytest.mark.parametrize("qos", [0, 1, 2])
 def test_every_quality_works_both_ways(connected, version, qos):
@@ -165,6 +167,7 @@ def test_a_retained_message_greets_and_is_taken_back(connected, version):
     assert late.get().payload == b"fresh"
 
 
+@pytest.mark.mqtt311("MQTT-3.1.2-8")
 @BOTH
 def test_a_will_is_sent_for_who_vanishes(broker, connected, version):
     watcher = connected("watcher", version)
@@ -176,6 +179,7 @@ def test_a_will_is_sent_for_who_vanishes(broker, connected, version):
     assert watcher.get().payload == b"lost"
 
 
+@pytest.mark.mqtt311("MQTT-3.2.2-2")
 @BOTH
 def test_a_session_is_resumed_with_what_came_meanwhile(broker, connected, version):
     sub = Client("sub", version, keeps=True)

@@ -57,6 +57,7 @@ ALL_NAMES = [
 ]
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-3", "MQTT-4.7.2-1")
 @pytest.mark.parametrize(
     ("pattern", "met", "not_met"),
     [
@@ -203,6 +204,7 @@ def test_wildcards_are_for_patterns_and_not_for_names(text):
         check_topic_name(text)
 
 
+@pytest.mark.mqtt("MQTT-4.7.3-1", "MQTT-4.7.3-2", "MQTT-4.7.3-3")
 @pytest.mark.parametrize("check", [check_topic_name, check_topic_pattern])
 @pytest.mark.parametrize(
     ("text", "said"),
@@ -222,6 +224,7 @@ def test_a_text_that_is_no_topic_is_refused_with_its_reason(check, text, said):
     assert caught.value.hint
 
 
+@pytest.mark.mqtt("MQTT-4.7.1-1", "MQTT-4.7.1-2")
 @pytest.mark.parametrize(
     ("text", "position", "said"),
     [

@@ -27,6 +27,7 @@ from betimes.mqtt.client_protocol import (
     Event,
     InFlightFullError,
     LocalProtocolError,
+    NotOfferedError,
     PacketTooLargeError,
 )
 from betimes.mqtt.codec import Codec
@@ -255,6 +256,20 @@ EXCHANGES: dict[str, tuple[Callable[[], ClientProtocol], list[Step]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.mqtt(
+    "MQTT-2.2.1-3",
+    "MQTT-2.2.1-5",
+    "MQTT-3.3.4-7",
+    "MQTT-3.3.4-8",
+    "MQTT-4.3.2-2",
+    "MQTT-4.3.3-2",
+    "MQTT-4.3.3-4",
+    "MQTT-4.3.3-10",
+    "MQTT-4.3.3-11",
+    "MQTT-4.5.0-2",
+    "MQTT-4.9.0-2",
+    "MQTT-4.9.0-3",
+)
 @pytest.mark.parametrize("name", EXCHANGES)
 def test_an_exchange_goes_as_the_standard_says(name):
     new_protocol, steps = EXCHANGES[name]
@@ -266,6 +281,7 @@ def test_an_exchange_goes_as_the_standard_says(name):
             assert readable(found) == readable(step.events)
 
 
+@pytest.mark.mqtt("MQTT-3.1.0-1", "MQTT-3.1.2-30")
 def test_connect_is_sent_first_and_its_answer_opens_the_connection():
     protocol = ClientProtocol(mqtt5.ConnectPacket("c", username="ann", keep_alive=60))
     assert (protocol.state, protocol.take_outbox(0.0)) == (ClientState.IDLE, b"")
@@ -274,6 +290,8 @@ def test_connect_is_sent_first_and_its_answer_opens_the_connection():
     states = [protocol.state]
     with pytest.raises(LocalProtocolError, match="connecting"):
         protocol.publish("t", b"")
+    with pytest.raises(LocalProtocolError, match="connecting"):
+        protocol.send(mqtt5.PingReqPacket())
     connack = mqtt5.ConnAckPacket(receive_max=3, max_packet_size=1_000)
     assert readable(protocol.receive(connack.write(), 1.0)) == readable([connack])
     assert [*states, protocol.state] == [ClientState.CONNECTING, ClientState.CONNECTED]
@@ -308,6 +326,7 @@ def test_no_state_follows_the_end_and_every_state_can_be_left_for_it():
     assert all((state, Cause.TRANSPORT) in TRANSITIONS for state in ends)
 
 
+@pytest.mark.mqtt("MQTT-3.2.2-15")
 def test_a_packet_that_the_broker_does_not_take_is_not_sent_and_takes_no_room():
     protocol = connected(mqtt5.ConnAckPacket(max_packet_size=50))
     for qos in (0, 1):
@@ -328,6 +347,7 @@ def test_so_many_messages_wait_and_no_more():
     protocol.publish("t", b"")
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-20")
 def test_a_silent_connection_is_kept_alive_and_a_silent_broker_is_found_out():
     protocol = connected(connect={"keep_alive": 60})
     assert (protocol.wake_at_s, protocol.tick(59.9), protocol.take_outbox(59.9)) == (60.0, [], b"")
@@ -343,11 +363,13 @@ def test_a_silent_connection_is_kept_alive_and_a_silent_broker_is_found_out():
     assert protocol.wake_at_s == float("inf")
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-21", "MQTT-3.2.2-21")
 def test_the_brokers_keep_alive_counts_and_none_is_none():
     assert connected(mqtt5.ConnAckPacket(server_keep_alive=5), connect={"keep_alive": 60}).wake_at_s == 5.0
     assert connected(connect={"keep_alive": 0}).wake_at_s == float("inf")
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-23", "MQTT-3.3.1-1", "MQTT-4.4.0-1", "MQTT-4.6.0-1")
 def test_what_an_earlier_connection_left_is_sent_again_where_the_session_is_kept():
     session = ClientSession()
     first = connected(session=session)
@@ -371,6 +393,7 @@ def test_what_an_earlier_connection_left_is_sent_again_where_the_session_is_kept
     assert second.receive(message(b"in", 9, qos=QOS_2, duplicate=True).write(), 3.0) == []  # it is had
 
 
+@pytest.mark.mqtt("MQTT-3.2.2-5")
 def test_without_a_session_at_the_broker_nothing_is_sent_again():
     session = ClientSession()
     first = connected(session=session)
@@ -380,6 +403,103 @@ def test_without_a_session_at_the_broker_nothing_is_sent_again():
     second = connected(session=session)
     assert second.take_outbox(2.0) == b""
     assert len(second.receive(message(b"other", 9, qos=QOS_2).write(), 3.0)) == 1
+
+
+@pytest.mark.mqtt("MQTT-3.2.2-4")
+def test_a_session_that_was_to_be_discarded_ends_the_connection():
+    protocol = ClientProtocol(mqtt5.ConnectPacket("c", clean_start=True))
+    protocol.start(0.0)
+    (ended,) = protocol.receive(mqtt5.ConnAckPacket(session_present=True).write(), 1.0)
+    assert isinstance(ended, Ended)
+    assert (ended.cause, ended.code) == (Cause.BAD_PACKET, 0x82)
+    assert protocol.is_over()
+
+
+@pytest.mark.mqtt("MQTT-3.2.2-11")
+def test_no_message_has_a_qos_that_the_broker_does_not_take():
+    protocol = connected(mqtt5.ConnAckPacket(max_qos=QOS_1))
+    with pytest.raises(NotOfferedError, match="qos 2: the broker takes 1 at most"):
+        protocol.publish("t", b"", qos=2)
+    assert protocol.take_outbox(1.0) == b""
+    assert protocol.publish("t", b"", qos=1) == 1
+    protocol.publish("t", b"", qos=0, retain=True)
+
+
+@pytest.mark.mqtt("MQTT-3.2.2-14")
+def test_no_message_is_to_be_retained_where_the_broker_retains_none():
+    protocol = connected(mqtt5.ConnAckPacket(retain_available=False))
+    for qos in (0, 1):
+        with pytest.raises(NotOfferedError, match="retains no messages"):
+            protocol.publish("t", b"", qos=qos, retain=True)
+    assert protocol.take_outbox(1.0) == b""
+    assert protocol.publish("t", b"", qos=2) == 1
+
+
+@pytest.mark.mqtt("MQTT-3.2.2-17", "MQTT-3.2.2-18", "MQTT-3.3.2-8", "MQTT-3.3.2-9")
+def test_no_topic_alias_is_sent_that_the_broker_does_not_take():
+    protocol = connected(mqtt5.ConnAckPacket(topic_alias_max=2))
+    protocol.publish("t", b"", topic_alias=2)
+    for alias in (0, 3):
+        with pytest.raises(NotOfferedError, match="the broker takes 1 to 2"):
+            protocol.publish("t", b"", topic_alias=alias)
+    with pytest.raises(NotOfferedError):
+        connected().publish("t", b"", topic_alias=1)
+
+
+@pytest.mark.mqtt("MQTT-4.12.0-7", "MQTT-4.12.1-1")
+def test_auth_is_sent_only_by_the_method_of_connect():
+    plain, proving = connected(), connected(connect={"authentication_method": "m"})
+    with pytest.raises(LocalProtocolError, match="authentication method"):
+        plain.send(AUTH)
+    with pytest.raises(LocalProtocolError, match="authentication method"):
+        proving.send(mqtt5.AuthPacket(authentication_method="n"))
+    assert plain.take_outbox(1.0) == b""
+    proving.send(AUTH)
+    assert proving.take_outbox(1.0) == AUTH.write()
+
+
+@pytest.mark.mqtt("MQTT-4.6.0-2", "MQTT-4.6.0-3", "MQTT-4.6.0-4")
+def test_answers_go_out_in_the_order_of_what_they_answer():
+    protocol = connected()
+    order = [5, 3, 9]
+    protocol.receive(b"".join(message(b"x", number, qos=QOS_1).write() for number in order), 1.0)
+    protocol.receive(b"".join(message(b"x", number, qos=QOS_2).write() for number in order), 1.0)
+    sent = packets_of(protocol.take_outbox(1.0))
+    kinds = [mqtt5.PubAckPacket] * 3 + [mqtt5.PubRecPacket] * 3
+    assert [(type(each), each.packet_id) for each in sent] == list(zip(kinds, order * 2, strict=True))
+    for _ in order:
+        protocol.publish("t", b"", qos=2)
+    protocol.take_outbox(1.0)
+    protocol.receive(b"".join(mqtt5.PubRecPacket(number).write() for number in (2, 1, 3)), 1.0)
+    assert [each.packet_id for each in packets_of(protocol.take_outbox(1.0))] == [2, 1, 3]
+
+
+@pytest.mark.mqtt("MQTT-3.3.2-10")
+def test_every_alias_up_to_what_the_client_takes_is_understood():
+    protocol = connected(connect={"topic_alias_max": 65_535})
+    for alias in (1, 2, 65_535):
+        protocol.receive(mqtt5.PublishPacket(f"t{alias}", b"", topic_alias=alias).write(), 1.0)
+    for alias in (1, 2, 65_535):
+        (found,) = protocol.receive(mqtt5.PublishPacket("", b"", topic_alias=alias).write(), 1.0)
+        assert isinstance(found, mqtt5.PublishPacket)
+        assert found.topic == f"t{alias}"
+
+
+@pytest.mark.mqtt("MQTT-3.14.4-1", "MQTT-3.14.4-2")
+def test_nothing_is_sent_behind_disconnect():
+    protocol = connected()
+    protocol.disconnect()
+    protocol.take_outbox(1.0)
+    assert protocol.is_over()
+    for call in (
+        lambda: protocol.publish("t", b""),
+        lambda: protocol.subscribe([mqtt5.TopicFilter("t")]),
+        lambda: protocol.send(mqtt5.PingReqPacket()),
+    ):
+        with pytest.raises(LocalProtocolError):
+            call()
+    protocol.receive(message(b"x", 1, qos=QOS_1).write(), 1.0)
+    assert protocol.take_outbox(1.0) == b""
 
 
 # --- laws
@@ -474,6 +594,7 @@ class Pipe:
         self.dial()
 
 
+@pytest.mark.mqtt("MQTT-4.3.3-10", "MQTT-4.5.0-1")
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10_000), qos=st.sampled_from([1, 2]))
 def test_with_the_brokers_own_connection_nothing_is_lost_and_qos_2_comes_once(seed, qos):

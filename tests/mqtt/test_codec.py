@@ -226,6 +226,7 @@ def test_less_is_kept_for_those_who_did_not_connect():
     assert Codec().feed(largest_will.write()) == [largest_will]
 
 
+@pytest.mark.mqtt("MQTT-1.5.5-1")
 def test_a_length_without_end_is_malformed_at_its_fourth_byte():
     wire = opened()
     assert wire.feed(b"\x30\xff\xff\xff") == []
@@ -244,6 +245,16 @@ def test_a_client_may_not_connect_twice_nor_send_what_servers_send(first):
     assert refusal(opened(), bytes([first])).reason_code == ILLEGAL
 
 
+@pytest.mark.mqtt(
+    "MQTT-2.1.3-1",
+    "MQTT-3.3.1-2",
+    "MQTT-3.3.1-4",
+    "MQTT-3.6.1-1",
+    "MQTT-3.8.1-1",
+    "MQTT-3.10.1-1",
+    "MQTT-3.14.1-1",
+    "MQTT-3.15.1-1",
+)
 @pytest.mark.parametrize("first", [0x00, 0x11, 0x36, 0x38, 0x39, 0x41, 0x60, 0x80, 0xA0, 0xC1, 0xE1, 0xF1])
 def test_flags_that_no_packet_has_are_malformed(first):
     assert refusal(opened(), bytes([first])).reason_code == MALFORMED
@@ -335,6 +346,18 @@ def test_what_a_connect_may_not_be_is_refused(data, code):
     assert refusal(Codec(), data + b"\xff" * 9).reason_code == code
 
 
+@pytest.mark.mqtt(
+    "MQTT-1.5.4-1",
+    "MQTT-1.5.4-2",
+    "MQTT-1.5.7-1",
+    "MQTT-3.1.3-4",
+    "MQTT-3.1.3-11",
+    "MQTT-3.1.3-12",
+    "MQTT-3.3.2-1",
+    "MQTT-3.3.2-19",
+    "MQTT-3.8.3-1",
+    "MQTT-3.10.3-1",
+)
 @pytest.mark.parametrize("bad", NOT_UTF8)
 def test_text_that_is_no_utf_8_is_malformed_wherever_it_stands(bad):
     user_property = properties(b"\x26", text("a"), text(bad))

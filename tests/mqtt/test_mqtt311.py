@@ -104,6 +104,7 @@ def test_a_session_that_is_not_clean_never_expires():
     )
 
 
+@pytest.mark.mqtt311("MQTT-3.1.3-7", "MQTT-3.1.3-8")
 def test_nobody_can_keep_a_session_without_a_client_id():
     wire = Codec()
     assert refusal(wire, connect(text(""), flags=0)).reason_code == CLIENT_ID_NOT_VALID
@@ -173,6 +174,7 @@ def test_pings_and_goodbyes_are_empty():
     assert mqtt3.written(mqtt5.PingRespPacket()) == b"\xd0\x00"
 
 
+@pytest.mark.mqtt311("MQTT-3.9.3-2")
 def test_answers_to_subscriptions_have_the_codes_of_3_1_1():
     codes = [SUBACK(0), SUBACK(1), SUBACK(2), SUBACK.NOT_AUTHORIZED, SUBACK.QUOTA_EXCEEDED]
     assert mqtt3.written(mqtt5.SubAckPacket(9, codes, reason_str="no")) == raw(
@@ -184,6 +186,7 @@ def test_answers_to_subscriptions_have_the_codes_of_3_1_1():
     assert mqtt3.written(unsubscribed) == raw(0xB0, short(9))
 
 
+@pytest.mark.mqtt311("MQTT-3.2.2-4", "MQTT-3.2.2-6")
 @pytest.mark.parametrize(
     ("code", "answer"),
     [
@@ -256,10 +259,34 @@ def test_a_connect_that_3_1_1_forbids_is_refused(data):
     assert refusal(Codec(), data).reason_code == MALFORMED
 
 
-def test_versions_before_3_1_1_are_refused_in_the_form_of_3_1_1():
+def test_a_client_of_3_1_is_served_as_one_of_3_1_1_is():
+    for flags, rest in ((2, (text("c"),)), (0, (text("c"),)), (0xC6, (text("c"), *map(text, "wpup")))):
+        old, new = Codec(), Codec()
+        assert old.feed(connect(*rest, flags=flags, name="MQIsdp", level=3)) == new.feed(
+            connect(*rest, flags=flags)
+        )
+        assert old.version == new.version == 4
+        data = raw(0x32, text("a"), short(7), b"x")
+        assert old.feed(data) == new.feed(data) != []
+
+
+def test_a_client_of_3_1_may_have_a_long_client_id():
+    (packet,) = Codec().feed(connect(text("c" * 24), name="MQIsdp", level=3))
+    assert isinstance(packet, mqtt5.ConnectPacket)
+    assert packet.client_id == "c" * 24
+
+
+def test_versions_that_are_not_known_are_refused_in_the_form_that_is_closest():
     unsupported = mqtt5.ConnAckPacket(reason_code=CONNACK.UNSUPPORTED_PROTOCOL_VERSION)
     old, new = b"\x20\x02\x00\x01", b"\x20\x03\x00\x84\x00"
-    for name, level, answer in (("MQIsdp", 3, old), ("MQTT", 3, old), ("MQTT", 0x84, old), ("MQTT", 6, new)):
+    for name, level, answer in (
+        ("MQIsdp", 4, old),
+        ("MQIsdp", 0x83, old),
+        ("MQTT", 3, old),
+        ("MQTT", 0x84, old),
+        ("MQTT", 6, new),
+        ("mqtt", 5, new),
+    ):
         wire = Codec()
         assert refusal(wire, connect(name=name, level=level)).reason_code == 0x84
         assert wire.encode(unsupported) == answer

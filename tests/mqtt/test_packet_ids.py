@@ -14,6 +14,7 @@ def test_identifiers_go_round_and_leave_out_what_is_in_use():
     assert [ids.next_free({1}, {3: b""}) for _ in range(4)] == [65_534, 65_535, 2, 4]
 
 
+@pytest.mark.mqtt("MQTT-2.2.1-3", "MQTT-2.2.1-4", "MQTT-4.3.2-1", "MQTT-4.3.3-1")
 @given(in_use=st.sets(st.integers(1, PACKET_ID_MAX), max_size=50), last=st.integers(0, PACKET_ID_MAX))
 def test_an_identifier_is_a_valid_one_that_is_free(in_use, last):
     found = PacketIds(last).next_free(in_use)

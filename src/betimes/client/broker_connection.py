@@ -31,6 +31,7 @@ from betimes.mqtt.client_protocol import (
     Event,
     InFlightFullError,
     LocalProtocolError,
+    NotOfferedError,
     PacketTooLargeError,
 )
 from betimes.mqtt.packets import QUALITIES
@@ -144,6 +145,8 @@ class BrokerConnection:
         except PacketTooLargeError as error:
             problem = f"the broker takes {error.bytes_max} at most"
             raise SettingError("payload", f"{len(payload)} bytes", problem) from None
+        except NotOfferedError as error:
+            raise SettingError(error.option, str(error.value), error.problem) from None
         except LocalProtocolError as error:
             raise self._not_sent(error) from None
         return None if packet_id is None else self._awaited(packet_id)

@@ -41,6 +41,7 @@ RECEIVE_MAXIMUM_EXCEEDED: Final = 0x93
 KEEP_ALIVE_TIMEOUT: Final = 0x8D
 IN_FLIGHT_MAX: Final = PACKET_ID_MAX // 2  # so that the search for a free packet identifier is short
 
+QOS_MAX: Final = 2
 _PUBREL, _DUPLICATE = 0x62, 0x08  # the first byte of a packet, and a flag in it
 _KIND_AND_QOS, _PUBLISH_QOS_1 = 0xF6, 0x32  # a mask of the first byte, and its value for a PUBLISH of QoS 1
 
@@ -117,6 +118,16 @@ class InFlightFullError(LocalProtocolError):
         super().__init__(f"{in_flight_max} messages are in flight, and no more may be")
 
 
+class NotOfferedError(LocalProtocolError):
+    """The broker does not offer what a message asks for: its QoS, RETAIN or a topic alias [3.2.2.3]."""
+
+    def __init__(self, option: str, value: object, problem: str) -> None:
+        self.option = option
+        self.value = value
+        self.problem = problem
+        super().__init__(f"{option} {value}: {problem}")
+
+
 class ClientSession:
     """The state that outlives a connection [4.1]: messages in flight, both ways, and packet identifiers.
 
@@ -154,6 +165,7 @@ class ClientProtocol:
         self.connack: mqtt5.ConnAckPacket | None = None
         self.packet_bytes_max = PACKET_BYTES_LIMIT  # that the broker accepts
         self.receive_max = PACKET_ID_MAX  # messages of QoS 1 and 2 that the broker accepts at once [4.9]
+        self._takes_all = True  # the broker takes QoS 2 and retained messages
         self._connect = connect
         self._in_flight_max = in_flight_max
         bytes_max = connect.max_packet_size or PACKET_BYTES_LIMIT
@@ -272,6 +284,8 @@ class ClientProtocol:
         """
         if self.state is not ClientState.CONNECTED:
             self._require_connection()
+        if not self._takes_all or "topic_alias" in properties:
+            self._check_offer(qos, retain=retain, alias=properties.get("topic_alias"))
         session = self.session
         in_flight = session.in_flight
         packet_id = None
@@ -315,8 +329,13 @@ class ClientProtocol:
 
     def send(self, packet: mqtt5.Packet) -> None:
         """Send a packet that has no method of its own, such as AUTH; its answer is not tracked."""
-        if self.state not in (ClientState.CONNECTING, ClientState.CONNECTED):
-            self._require_connection()
+        if self.state is not ClientState.CONNECTING or not isinstance(packet, mqtt5.AuthPacket):
+            self._require_connection()  # [MQTT-3.1.2-30]
+        if isinstance(packet, mqtt5.AuthPacket) and (
+            self._connect.authentication_method is None
+            or packet.authentication_method != self._connect.authentication_method
+        ):
+            raise LocalProtocolError("AUTH needs the authentication method of CONNECT")  # [4.12]
         self._outbox.append(self._checked(packet.write()))
 
     def disconnect(self, *, session_expiry_s: int | None = None) -> None:
@@ -334,10 +353,14 @@ class ClientProtocol:
         if code >= FAILED:
             self._end(Ended(Cause.REJECTED, code, packet.reason_str or ""), events)
             return
+        if packet.session_present and self._connect.clean_start:  # [MQTT-3.2.2-4]
+            self._fail(PROTOCOL_ERROR, "the broker has a session that was to be discarded", events)
+            return
         self._move(Cause.ACCEPTED)
         self.connack = packet
         self.packet_bytes_max = packet.max_packet_size or PACKET_BYTES_LIMIT
         self.receive_max = packet.receive_max
+        self._takes_all = packet.retain_available and packet.max_qos.value == QOS_MAX
         if packet.server_keep_alive is not None:
             self._keep_alive_s = float(packet.server_keep_alive) or math.inf
         events.append(packet)
@@ -459,6 +482,17 @@ class ClientProtocol:
     def _require_connection(self) -> None:
         if self.state is not ClientState.CONNECTED:
             raise LocalProtocolError(f"this needs a connection, which is {self.state.name.lower()}")
+
+    def _check_offer(self, qos: int, *, retain: bool, alias: int | None) -> None:
+        """Reject a message that the broker said in CONNACK it does not take [3.2.2.3]."""
+        connack = self.connack
+        assert connack is not None, "a connected client has a CONNACK"
+        if qos > connack.max_qos.value:
+            raise NotOfferedError("qos", qos, f"the broker takes {connack.max_qos.value} at most")
+        if retain and not connack.retain_available:
+            raise NotOfferedError("retain", retain, "the broker retains no messages")
+        if alias is not None and not 0 < alias <= connack.topic_alias_max:
+            raise NotOfferedError("topic alias", alias, f"the broker takes 1 to {connack.topic_alias_max}")
 
     def _request_id(self) -> int:
         self._require_connection()

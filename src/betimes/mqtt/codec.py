@@ -15,6 +15,7 @@ import mqtt5
 
 from betimes.mqtt import mqtt311
 from betimes.mqtt.packet_batch import PacketBatch
+from betimes.mqtt.packets import encode_publish, mark_zero
 from betimes.mqtt.validation import (
     CLIENT_ID_NOT_VALID,
     HASH,
@@ -31,6 +32,8 @@ from betimes.mqtt.validation import (
     check_packet_id,
     check_properties,
     check_topic,
+    find_stated_zero,
+    find_stated_zero_of_will,
     number_at,
 )
 
@@ -48,6 +51,7 @@ _ILLEGAL = re.compile(
     "Duplicate|Topic alias must be set|Subscription ID|Receive max|Maximum pack|Invalid bool"
 )
 
+_NAME = b"\x00\x04MQTT"
 _CONNECT, _CONNACK, _PLAIN_PUBLISH, _AUTH = 0x10, 0x20, 0x30, 0xF0
 _PUBLISH_FIRST_BYTES = {0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x3A, 0x3B, 0x3C, 0x3D}
 _BOTH_SIDES = _PUBLISH_FIRST_BYTES | {0x40, 0x50, 0x62, 0x70, 0xE0, _AUTH}
@@ -113,7 +117,9 @@ class Codec:
 
     def encode(self, packet: Packet) -> bytes:
         """Return the packet as bytes in this connection's version; empty if that has no such packet."""
-        return packet.write() if self.version == 5 else mqtt311.written(packet)
+        if self.version != 5:
+            return mqtt311.written(packet)
+        return encode_publish(packet) if isinstance(packet, mqtt5.PublishPacket) else packet.write()
 
     def _take(self, data: bytes, packets: list[Item]) -> None:
         """Append the complete packets of the data, and keep the incomplete one."""
@@ -150,8 +156,10 @@ class Codec:
                 return
             if self._is_plain and first != _AUTH:
                 if first < 0x40:
-                    if self._validates:
-                        self._check_publish(data, at, body, end)
+                    if self._validates and (place := self._check_publish(data, at, body, end)):
+                        packets.append(mqtt5.read(memoryview(mark_zero(data[at:end], place - at)))[0])
+                        at = end
+                        continue
                 elif end - body == 2 and first < 0x80:  # an acknowledgement with only its id
                     check_packet_id(data, body, end)
                 else:
@@ -185,8 +193,11 @@ class Codec:
                 return edges
             start, length = data[at:body] + known, end - at
 
-    def _check_publish(self, data: bytes, start: int, body: int, end: int) -> None:
-        """Reject what mqtt5 would accept, or panic at, in a PUBLISH [3.3]."""
+    def _check_publish(self, data: bytes, start: int, body: int, end: int) -> int:
+        """Reject what mqtt5 would accept, or panic at, in a PUBLISH [3.3].
+
+        Return where a payload format indicator of 0 stands, which mqtt5 would forget; 0: nowhere.
+        """
         at = body + 2
         if at > end:
             raise PacketError(MALFORMED, "the PUBLISH ends before its topic")
@@ -205,10 +216,14 @@ class Codec:
                 # [MQTT-3.3.4-6]: a client must not send subscription identifiers.
                 if not self._dialled:
                     check_properties(data, at, end, forbidden=SUBSCRIPTION_ID)
-                elif not _are_from_server(data, at, end):
+                elif _are_from_server(data, at, end):
+                    return 0
+                else:
                     check_properties(data, at, end)
+                return find_stated_zero(data, at, end)
         elif topic and not has_id and self._is_plain:
             self._remember(data[start:end], body - start, at + 1 - start, topic.decode())
+        return 0
 
     def _remember(self, whole: bytes, body: int, payload: int, topic: str) -> None:
         """Remember a PUBLISH, so that the next one that differs in its payload only is recognised."""
@@ -229,6 +244,8 @@ class Codec:
             self._check_publish(whole, 0, body, len(whole))
         else:
             check_packet(whole, first, body, len(whole))
+        if first == _CONNECT and (place := find_stated_zero_of_will(whole, body, len(whole))):
+            whole = mark_zero(whole, place)
         packet = mqtt5.read(memoryview(whole))[0]
         if first == _PLAIN_PUBLISH and self.bundles and isinstance(packet, mqtt5.PublishPacket):
             self._remember(written, start, len(written) - len(packet.payload), packet.topic)
@@ -237,13 +254,15 @@ class Codec:
         return packet
 
     def _choose_version(self, body: bytes) -> None:
-        """Set the version that a CONNECT asks for; an older one is rejected as 3.1.1 would [3.1.2.2]."""
-        is_known, level = body.startswith(b"\x00\x04MQTT"), body[6] if len(body) > 6 else 0
+        """Set the version that a CONNECT asks for [3.1.2.2]; 3.1 is served as 3.1.1 is."""
+        is_old = body.startswith(mqtt311.NAME_OF_3_1)
+        name = mqtt311.NAME_OF_3_1 if is_old else _NAME
+        is_known, level = body.startswith(name), body[len(name)] if len(body) > len(name) else 0
         # The highest bit is how Mosquitto marks its bridges.
-        if body.startswith(b"\x00\x06MQIsdp") or (is_known and level & 0x7F < 5):
+        if is_old or (is_known and level & 0x7F < 5):
             self.version = 4
-        if not is_known or level not in (4, 5):
-            raise PacketError(UNSUPPORTED_VERSION, "neither MQTT 5 nor MQTT 3.1.1")
+        if not is_known or level not in ((3,) if is_old else (4, 5)):
+            raise PacketError(UNSUPPORTED_VERSION, "none of MQTT 5, MQTT 3.1.1 and MQTT 3.1")
 
     def _check_meaning(self, packet: Packet) -> None:
         """Reject an invalid packet about the connection itself; CONNECT and CONNACK open the connection."""

@@ -2,8 +2,9 @@
 
 MQTT 3.1.1 lacks properties, reason codes, and subscription options beyond the QoS. So a received packet
 becomes version 5 by adding the empty fields, and is then validated and decoded as such; a sent packet is
-written without them. What 3.1.1 forbids and 5 allows is rejected here (ValueError). Numbers in brackets are
-sections of the MQTT 3.1.1 standard.
+written without them. MQTT 3.1 is served in the same way: its CONNECT has another name and level. What 3.1.1
+forbids and 5 allows is rejected here (ValueError). Numbers in brackets are sections of the MQTT 3.1.1
+standard.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import mqtt5
 
 from betimes.mqtt.validation import after_binary
 
+NAME_OF_3_1 = b"\x00\x06MQIsdp"
 NO_PROPERTIES = b"\x00"
 # Version 3.1.1 has no session expiry: a session that is kept never expires [3.1.2.4].
 SESSION_NEVER_EXPIRES = b"\x05\x11\xff\xff\xff\xff"
@@ -109,7 +111,9 @@ def written_length(length: int) -> bytes:
 
 
 def _connect_as_version_5(body: bytes) -> bytes:
-    """Add the properties of a CONNECT and of its will; the caller has checked its name MQTT and level 4."""
+    """Add the properties of a CONNECT and of its will; the caller has checked its name and level."""
+    if body.startswith(NAME_OF_3_1):
+        body = b"\x00\x04MQTT" + body[len(NAME_OF_3_1) :]
     _require(len(body) >= 12, "the CONNECT ends too early")
     flags = body[7]
     clean, will, password, username = flags & 0x02, flags & 0x04, flags & 0x40, flags & 0x80

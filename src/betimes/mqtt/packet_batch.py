@@ -13,7 +13,7 @@ from typing import overload
 import mqtt5
 
 from betimes.mqtt import mqtt311
-from betimes.mqtt.packets import OVERHEAD_BYTES
+from betimes.mqtt.packets import OVERHEAD_BYTES, decode_publish
 from betimes.mqtt.validation import number_at
 
 Kept = mqtt5.PublishPacket
@@ -71,6 +71,9 @@ class PacketBatch(Sequence[Kept]):
             if self.version == 4:
                 _, body = number_at(data, 1, len(data))
                 data = mqtt311.as_version_5(data[0], data[body:])
+            if not self.topic:  # the packets may have properties
+                yield decode_publish(data)
+                continue
             packet = mqtt5.read(memoryview(data))[0]
             assert isinstance(packet, Kept), "a batch holds PUBLISH packets only"
             yield packet

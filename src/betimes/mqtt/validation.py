@@ -29,6 +29,7 @@ _FIXED_WIDTHS = dict.fromkeys(b"\x01\x17\x19\x24\x25\x28\x29\x2a", 1)
 _FIXED_WIDTHS |= dict.fromkeys(b"\x13\x21\x22\x23", 2) | dict.fromkeys(b"\x02\x11\x18\x27", 4)
 _TEXTS = frozenset(b"\x03\x08\x12\x15\x1a\x1c\x1f")
 _BINARIES = frozenset(b"\x09\x16")
+_STATED_ZERO = b"\x01\x00"  # a payload format indicator of 0, wherever these bytes are one
 _PAYLOAD_FORMAT, _RESPONSE_TOPIC, SUBSCRIPTION_ID, _USER_PROPERTY = 0x01, 0x08, 0x0B, 0x26
 
 HASH, PLUS = b"#+"  # as numbers: `number in bytes` is ten times faster than `bytes in bytes`
@@ -156,6 +157,27 @@ def _check_property(data: bytes, at: int, stop: int, forbidden: int) -> int:
     if kind == SUBSCRIPTION_ID:
         return number_at(data, at, stop)[1]
     raise PacketError(MALFORMED, f"there is no property 0x{kind:02x}")
+
+
+def find_stated_zero(data: bytes, at: int, end: int) -> int:
+    """Return where a payload format indicator of 0 stands; 0: nowhere.
+
+    The properties, whose length stands here, are known to be valid.
+    """
+    length, at = number_at(data, at, end)
+    stop = at + length
+    if data.find(_STATED_ZERO, at, stop) < 0:
+        return 0
+    while at < stop and data[at] != _PAYLOAD_FORMAT:
+        at = _check_property(data, at, stop, 0)
+    return at + 1 if at < stop and not data[at + 1] else 0
+
+
+def find_stated_zero_of_will(data: bytes, body: int, end: int) -> int:
+    """Return where a will's payload format indicator of 0 stands in a valid CONNECT; 0: nowhere."""
+    if not data[body + 7] & 0x04:
+        return 0
+    return find_stated_zero(data, _check_text(data, check_properties(data, body + 10, end), end), end)
 
 
 def check_topic(topic: bytes) -> None:

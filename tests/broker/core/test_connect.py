@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mqtt5
+import pytest
 from tests.broker.talking import Client, new_connection, new_hub
 
 from betimes.broker.access.authentication import AccessControl
@@ -21,6 +22,7 @@ def test_a_client_is_let_in_and_told_the_bounds():
     assert connack.max_packet_size == Limits().packet_bytes_max
 
 
+@pytest.mark.mqtt("MQTT-3.1.3-6", "MQTT-3.1.3-7", "MQTT-3.2.2-16")
 def test_a_client_without_a_name_gets_one():
     hub = new_hub()
     first, second = Client(hub, ""), Client(hub, "")
@@ -28,6 +30,7 @@ def test_a_client_without_a_name_gets_one():
     assert first.connack.assigned_client_id in hub.sessions
 
 
+@pytest.mark.mqtt("MQTT-3.1.4-2", "MQTT-3.2.2-7")
 def test_a_client_that_may_not_come_in_is_told_so():
     client = Client(new_hub(access_control=AccessControl()))
     assert client.connack.reason_code is Answer.BAD_USER_NAME_OR_PASSWORD
@@ -48,6 +51,7 @@ def test_a_longer_keep_alive_than_allowed_is_shortened():
     assert Client(hub, "b", keep_alive=30).connack.server_keep_alive is None
 
 
+@pytest.mark.mqtt("MQTT-3.2.2-6")
 def test_another_users_session_cannot_be_taken():
     users = PasswordFile()
     for name in ("ann", "bob"):
@@ -59,13 +63,18 @@ def test_another_users_session_cannot_be_taken():
     ann = Client(hub, "c", username="ann", password=b"secret", session_expiry_interval=10)
     bob = Client(hub, "c", username="bob", password=b"secret", clean_start=False)
     assert bob.connack.reason_code is Answer.NOT_AUTHORIZED
+    assert not bob.connack.session_present  # though there is one
     assert not ann.connection.closing
 
 
+@pytest.mark.mqtt("MQTT-3.1.3-8", "MQTT-4.12.0-1", "MQTT-4.12.0-4")
 def test_a_client_with_an_id_too_long_or_an_unknown_method_is_refused():
     hub = new_hub(client_id_letters_max=5)
-    assert Client(hub, "x" * 6).connack.reason_code is Answer.CLIENT_ID_NOT_VALID
-    answer = Client(hub, "c", authentication_method="SCRAM").connack
+    long, proving = Client(hub, "x" * 6), Client(hub, "c", authentication_method="SCRAM")
+    assert long.connack.reason_code is Answer.CLIENT_ID_NOT_VALID
+    assert long.connection.closing
+    assert proving.connection.closing
+    answer = proving.connack
     assert answer.reason_code is Answer.BAD_AUTHENTICATION_METHOD
     assert answer.reason_str
 

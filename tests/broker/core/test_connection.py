@@ -73,6 +73,7 @@ def held(password: bytes = b"secret") -> Client:
     return Client(new_hub(access_control=access_control), "c", username="ann", password=password)
 
 
+@pytest.mark.mqtt("MQTT-3.2.0-1")
 def test_a_client_waits_while_its_password_is_looked_at_and_is_then_served():
     client = held()
     assert client.connack is None
@@ -85,6 +86,7 @@ def test_a_client_waits_while_its_password_is_looked_at_and_is_then_served():
     assert client.hub.sessions["c"].user == "ann"
 
 
+@pytest.mark.mqtt("MQTT-3.1.4-2", "MQTT-3.1.4-6")
 def test_a_client_with_a_wrong_password_is_turned_away():
     client = held(b"wrong")
     client.send(mqtt5.PingReqPacket())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import mqtt5
+import pytest
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.access.acl import AccessList
@@ -15,6 +16,7 @@ from betimes.model.telemetry import Reason
 Answer, Gone = mqtt5.ConnAckReasonCode, mqtt5.DisconnectReasonCode
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-23", "MQTT-4.1.0-2", "MQTT-3.2.2-3")
 def test_a_session_ends_with_its_connection_unless_it_asks_to_live_on():
     hub = new_hub()
     Client(hub, "short").ask(mqtt5.DisconnectPacket())
@@ -28,6 +30,7 @@ def test_a_session_ends_with_its_connection_unless_it_asks_to_live_on():
     assert not hub.sessions
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-5", "MQTT-4.5.0-1", "MQTT-3.1.2-23")
 def test_what_comes_while_a_subscriber_is_away_waits_for_it():
     hub = new_hub()
     away = Client(hub, "sub", session_expiry_interval=100)
@@ -41,6 +44,7 @@ def test_what_comes_while_a_subscriber_is_away_waits_for_it():
     assert hub.counters.lost == {Reason.NOT_CONNECTED: 1}
 
 
+@pytest.mark.mqtt("MQTT-3.1.4-3", "MQTT-3.1.3-2", "MQTT-3.1.2-5", "MQTT-3.2.2-3")
 def test_a_second_connection_takes_the_session_over():
     hub = new_hub()
     first = Client(hub, "c", session_expiry_interval=100)
@@ -54,6 +58,7 @@ def test_a_second_connection_takes_the_session_over():
     assert first.got() == []
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-4", "MQTT-3.1.4-4", "MQTT-3.2.2-2")
 def test_a_clean_start_forgets_what_was():
     hub = new_hub()
     Client(hub, "c", session_expiry_interval=100).subscribe("t")
@@ -63,6 +68,7 @@ def test_a_clean_start_forgets_what_was():
     assert again.got() == []
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-7", "MQTT-3.1.2-8", "MQTT-3.14.4-3")
 def test_a_will_is_sent_when_a_connection_is_lost_and_not_when_it_says_goodbye():
     hub = new_hub()
     watcher = Client(hub, "watcher")
@@ -76,6 +82,7 @@ def test_a_will_is_sent_when_a_connection_is_lost_and_not_when_it_says_goodbye()
     assert watcher.got() == [("gone/c", b"lost")]
 
 
+@pytest.mark.mqtt("MQTT-3.1.3-9", "MQTT-3.1.2-8")
 def test_a_delayed_will_is_not_sent_to_one_who_comes_back_in_time():
     hub = new_hub()
     watcher = Client(hub, "watcher")
@@ -94,6 +101,7 @@ def test_a_delayed_will_is_not_sent_to_one_who_comes_back_in_time():
     assert watcher.got() == [("gone/c", b"")]
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-8")
 def test_a_will_is_due_at_the_latest_when_the_session_ends():
     hub = new_hub()
     watcher = Client(hub, "watcher")
@@ -106,6 +114,7 @@ def test_a_will_is_due_at_the_latest_when_the_session_ends():
     assert watcher.got() == [("gone/c", b"")]
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-22", "MQTT-3.2.2-22")
 def test_a_silent_client_is_hung_up_on_after_one_and_a_half_keep_alives():
     hub = new_hub()
     client = Client(hub, keep_alive=10)
@@ -115,6 +124,7 @@ def test_a_silent_client_is_hung_up_on_after_one_and_a_half_keep_alives():
     assert client.read()[0].reason_code is Gone.KEEP_ALIVE_TIMEOUT
 
 
+@pytest.mark.mqtt("MQTT-3.3.1-5", "MQTT-3.3.1-6", "MQTT-3.3.1-7")
 def test_the_last_retained_message_greets_a_new_subscriber():
     hub = new_hub()
     pub = Client(hub, "pub")
@@ -139,6 +149,7 @@ def test_retain_handling_says_when_a_subscriber_is_greeted():
     assert sub.got() == [("a", b"1")]
 
 
+@pytest.mark.mqtt("MQTT-3.3.4-2", "MQTT-3.3.4-3", "MQTT-3.3.4-4")
 def test_a_client_gets_one_copy_with_the_best_quality_and_all_identifiers():
     hub = new_hub()
     sub = Client(hub, "sub")
@@ -201,6 +212,7 @@ def payloads(client: Client) -> list[bytes]:
     return [payload for _, payload in client.got()]
 
 
+@pytest.mark.mqtt("MQTT-3.8.3-3")
 def test_no_local_holds_for_each_subscription_of_its_own():
     hub = new_hub()
     client, other = Client(hub, "c"), Client(hub, "other")
@@ -214,6 +226,7 @@ def test_no_local_holds_for_each_subscription_of_its_own():
     assert (sorted(theirs.subscription_ids), theirs.qos.value) == ([1, 2], 1)
 
 
+@pytest.mark.mqtt("MQTT-3.8.3-3")
 def test_no_local_holds_for_what_is_retained():
     hub = new_hub()
     client = Client(hub, "c")
@@ -222,6 +235,7 @@ def test_no_local_holds_for_what_is_retained():
     assert client.got() == []
 
 
+@pytest.mark.mqtt("MQTT-3.3.1-12", "MQTT-3.3.1-13")
 def test_a_message_that_is_retained_comes_without_the_flag_unless_a_subscription_asks_for_it():
     hub = new_hub()
     pub, plain, asked, both = (Client(hub, name) for name in ("pub", "plain", "asked", "both"))
@@ -235,6 +249,7 @@ def test_a_message_that_is_retained_comes_without_the_flag_unless_a_subscription
     assert flags == [[False, False], [True, False], [True, False]]
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-6")
 def test_a_retained_message_greets_with_what_is_left_of_its_life_and_not_after_it():
     hub = new_hub()
     Client(hub, "pub").publish("t", b"x", retain=True, message_expiry_interval=10)
@@ -278,6 +293,7 @@ def test_more_retained_than_there_is_room_for_is_refused_and_counted():
     assert hub.counters.lost == {Reason.QUEUE_FULL: 1}
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-5", "MQTT-3.3.2-6")
 def test_a_message_that_expired_while_it_waited_is_not_delivered():
     hub = new_hub()
     sub = Client(hub, "sub", session_expiry_interval=100)
@@ -291,6 +307,7 @@ def test_a_message_that_expired_while_it_waited_is_not_delivered():
     assert hub.counters.lost == {Reason.EXPIRED: 1}
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-15")
 def test_a_will_keeps_its_flag_its_quality_and_a_life_that_begins_when_it_is_sent():
     hub = new_hub()
     watcher = Client(hub, "watcher")
@@ -337,6 +354,7 @@ def test_a_clean_start_is_the_end_of_the_old_session_and_its_will_is_due():
     assert len(watcher.got()) == 1
 
 
+@pytest.mark.mqtt("MQTT-3.1.3-9")
 def test_a_client_that_takes_over_its_own_session_in_time_spares_the_will():
     hub = new_hub()
     watcher = Client(hub, "watcher")
@@ -356,6 +374,7 @@ def test_a_will_does_not_reach_the_session_that_ends_with_it():
     assert not hub.counters.lost
 
 
+@pytest.mark.mqtt("MQTT-4.8.2-5")
 def test_what_a_departed_member_of_a_share_did_not_get_goes_to_another():
     hub = new_hub()
     pub, left = Client(hub, "pub"), Client(hub, "left", session_expiry_interval=10, receive_max=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mqtt5
+import pytest
 from tests.broker.talking import Client, goodbye, new_hub
 
 from betimes.model.telemetry import Reason
@@ -11,6 +12,7 @@ Gone = mqtt5.DisconnectReasonCode
 Acknowledged = mqtt5.PubAckReasonCode
 
 
+@pytest.mark.mqtt("MQTT-4.3.2-4")
 def test_quality_1_is_acknowledged_and_says_whether_anybody_heard():
     hub = new_hub()
     pub = Client(hub, "pub")
@@ -20,6 +22,7 @@ def test_quality_1_is_acknowledged_and_says_whether_anybody_heard():
     assert pub.publish("t", qos=1)[0].reason_code is Acknowledged.SUCCESS
 
 
+@pytest.mark.mqtt("MQTT-4.3.3-10", "MQTT-4.3.3-11", "MQTT-4.3.3-12")
 def test_quality_2_is_delivered_once_even_across_a_reconnection():
     hub = new_hub()
     sub, pub = Client(hub, "sub"), Client(hub, "pub", session_expiry_interval=100)
@@ -66,6 +69,7 @@ def test_quality_1_never_exceeds_the_receive_maximum():
     assert [each.packet_id for each in pub.read()] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-12")
 def test_an_alias_stands_for_the_topic_it_was_last_given_with():
     hub = new_hub(topic_aliases_max=2)
     sub, pub = Client(hub, "sub"), Client(hub, "pub")
@@ -75,6 +79,7 @@ def test_an_alias_stands_for_the_topic_it_was_last_given_with():
     assert [topic for topic, _ in sub.got()] == ["a", "a", "b", "b", "c", "c"]
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-7")
 def test_an_alias_that_is_too_large_or_stands_for_nothing_ends_the_connection():
     hub = new_hub(topic_aliases_max=2)
     assert goodbye(Client(hub, "a").publish("t", topic_alias=3)) is Gone.TOPIC_ALIAS_INVALID

@@ -25,6 +25,7 @@ def test_a_refused_filter_says_where_and_the_connection_stays():
     assert client.subscribe("a").reason_codes == [GRANTED[0]]
 
 
+@pytest.mark.mqtt("MQTT-3.8.4-5", "MQTT-3.8.4-7", "MQTT-3.9.3-1")
 def test_each_pattern_of_a_subscribe_is_answered_apart():
     access_control = AccessControl(anonymous=True, access=AccessList.read("topic read open/#", "list"))
     client = Client(new_hub(access_control=access_control))
@@ -51,6 +52,7 @@ def test_only_so_many_subscriptions_are_taken():
     assert client.subscribe("a", qos=2).reason_codes == [GRANTED[2]]
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-29")
 def test_a_client_that_does_not_want_reasons_gets_them_only_where_it_must_expect_them():
     access_control = AccessControl(anonymous=True, access=AccessList.read("topic read open", "list"))
     client = Client(new_hub(access_control=access_control), request_problem_info=False)
@@ -59,6 +61,7 @@ def test_a_client_that_does_not_want_reasons_gets_them_only_where_it_must_expect
     assert said.reason_str  # a DISCONNECT may have one [MQTT-3.1.2-29]
 
 
+@pytest.mark.mqtt("MQTT-3.9.2-1")
 def test_a_reason_that_would_be_too_large_is_left_out():
     client = Client(new_hub(), max_packet_size=40)
     suback = client.subscribe("t", properties={"filter": "x" * 30 + " >"})
@@ -81,6 +84,7 @@ def test_no_local_on_a_shared_subscription_ends_the_connection():
     assert goodbye(client.read()) is Gone.PROTOCOL_ERROR
 
 
+@pytest.mark.mqtt("MQTT-3.10.4-1", "MQTT-3.10.4-2", "MQTT-3.10.4-6", "MQTT-3.11.3-1")
 def test_unsubscribing_ends_what_came_and_says_what_was_there():
     hub = new_hub()
     sub, pub = Client(hub, "sub"), Client(hub, "pub")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mqtt5
+import pytest
 from tests.broker.talking import Client, new_connection, new_hub
 
 from betimes.broker.delivery.flow import OUTBOX_BYTES_MAX
@@ -11,6 +12,7 @@ from betimes.mqtt.packet_batch import PacketBatch
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-26", "MQTT-3.3.2-11", "MQTT-3.3.2-7")
 def test_topics_are_abbreviated_for_a_client_that_takes_aliases_and_anew_on_each_connection():
     hub = new_hub()
     pub = Client(hub, "pub")
@@ -56,6 +58,7 @@ def test_a_full_outbox_makes_publications_wait_until_it_is_written():
     assert not hub.counters.lost
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-27")
 def test_a_plain_publication_needs_another_way_where_topics_are_abbreviated():
     hub = new_hub()
     plain, short = Client(hub, "plain"), Client(hub, "short", topic_alias_max=1)
@@ -108,6 +111,7 @@ def test_what_is_larger_than_the_client_takes_is_not_sent():
     assert client.connection.take_outbox() == b""
 
 
+@pytest.mark.mqtt("MQTT-3.14.4-1")
 def test_nothing_is_sent_behind_a_goodbye():
     client = Client(new_hub())
     client.connection.hang_up(Refusal(DisconnectCode.SERVER_BUSY.value, "in two\nlines"), 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import mqtt5
 import pytest
-from tests.broker.talking import Client, new_hub, new_session
+from tests.broker.talking import Client, goodbye, new_hub, new_session
 
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
@@ -56,6 +56,7 @@ def test_who_is_away_gets_what_has_a_quality_later_and_the_rest_never():
     assert lost == {Reason.NOT_CONNECTED: 1}
 
 
+@pytest.mark.mqtt("MQTT-3.3.4-9", "MQTT-4.9.0-1", "MQTT-4.9.0-2")
 def test_no_more_is_in_flight_than_the_client_takes():
     client, session = connected(receive_max=2)
     offer(session, b"1", b"2", b"3", b"4")
@@ -74,6 +75,7 @@ def test_a_message_of_quality_0_waits_behind_others_but_needs_no_acknowledgement
     assert payloads(client.ask(mqtt5.PubAckPacket(first.packet_id))) == [b"2", b"0"]
 
 
+@pytest.mark.mqtt("MQTT-3.3.1-1", "MQTT-4.4.0-1")
 def test_what_was_not_acknowledged_goes_again_in_order_and_marked():
     client, session = connected()
     offer(session, b"1", b"2")
@@ -85,6 +87,7 @@ def test_what_was_not_acknowledged_goes_again_in_order_and_marked():
     assert all(each.duplicate for each in back.first)
 
 
+@pytest.mark.mqtt("MQTT-4.3.3-4", "MQTT-4.3.3-5", "MQTT-4.3.3-6")
 def test_after_a_pubrec_it_is_pubrel_that_goes_again():
     client, session = connected()
     offer(session, b"1", qos=2)
@@ -126,20 +129,50 @@ def test_a_release_from_an_earlier_connection_makes_no_room_on_this_one():
     assert payloads(back.ask(mqtt5.PubAckPacket(second.packet_id))) == [b"3"]
 
 
-def test_acknowledgements_of_the_wrong_kind_change_nothing():
+@pytest.mark.mqtt("MQTT-4.13.1-1")
+@pytest.mark.parametrize(
+    ("qos", "answers"),
+    [
+        (1, [mqtt5.PubRecPacket]),
+        (1, [mqtt5.PubCompPacket]),
+        (2, [mqtt5.PubAckPacket]),
+        (2, [mqtt5.PubCompPacket]),  # before PUBREC
+        (2, [mqtt5.PubRecPacket, mqtt5.PubAckPacket]),
+    ],
+)
+def test_an_acknowledgement_of_the_wrong_kind_ends_the_connection_and_changes_nothing_else(qos, answers):
     client, session = connected()
-    offer(session, b"1", qos=1)
-    offer(session, b"2", qos=2)
-    one, two = client.read()
-    client.send(mqtt5.PubCompPacket(one.packet_id))
-    client.send(mqtt5.PubCompPacket(two.packet_id))
-    client.send(mqtt5.PubAckPacket(two.packet_id))
-    (answer,) = client.ask(mqtt5.PubRecPacket(one.packet_id))
+    offer(session, b"1", qos=qos)
+    (sent,) = client.read()
+    *right, wrong = answers
+    for each in right:
+        client.ask(each(sent.packet_id))
+    assert goodbye(client.ask(wrong(sent.packet_id))) is mqtt5.DisconnectReasonCode.PROTOCOL_ERROR
+    assert client.connection.closing
+    (repeated,) = again(client).first
+    assert repeated.packet_id == sent.packet_id
+    assert isinstance(repeated, mqtt5.PubRelPacket if right else mqtt5.PublishPacket)
+
+
+def test_an_acknowledgement_of_what_is_not_known_is_tolerated():
+    client, session = connected()
+    assert client.ask(mqtt5.PubAckPacket(9)) == client.ask(mqtt5.PubCompPacket(9)) == []
+    (answer,) = client.ask(mqtt5.PubRecPacket(9))
     assert answer.reason_code is mqtt5.PubRelReasonCode.PACKET_ID_NOT_FOUND
-    assert len(session.in_flight) == 2
-    assert not session.acknowledged(999, 0.0)
+    assert client.ask(mqtt5.PubRecPacket(9, reason_code=mqtt5.PubRecReasonCode.UNSPECIFIED_ERROR)) == []
+    assert not session.acknowledged(9, 0.0)
 
 
+def test_an_acknowledgement_that_is_late_by_a_connection_is_tolerated():
+    client, session = connected()
+    offer(session, b"1", b"2", qos=1)
+    one, two = client.read()
+    back = again(client, receive_max=1)  # it has been sent b"1" again, and b"2" not yet
+    assert back.ask(mqtt5.PubRecPacket(two.packet_id))[0].reason_code is not mqtt5.PubRelReasonCode.SUCCESS
+    assert payloads(back.ask(mqtt5.PubAckPacket(one.packet_id))) == [b"2"]
+
+
+@pytest.mark.mqtt("MQTT-4.4.0-2")
 def test_a_refusing_pubrec_ends_the_matter():
     client, session = connected(receive_max=1)
     offer(session, b"1", b"2", qos=2)
@@ -148,6 +181,7 @@ def test_a_refusing_pubrec_ends_the_matter():
     assert payloads(client.ask(refused)) == [b"2"]
 
 
+@pytest.mark.mqtt("MQTT-2.2.1-4", "MQTT-4.3.2-1")
 def test_a_packet_id_names_one_thing():
     client, session = connected()
     session._packet_ids = PacketIds(PACKET_ID_MAX - 1)
@@ -169,6 +203,7 @@ def test_ids_that_have_run_out_are_waited_for():
     assert payloads(client.ask(mqtt5.PubCompPacket(17))) == [b"1"]
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-5")
 def test_what_is_too_late_is_dropped_when_its_turn_comes():
     session, lost = away()
     session.offer(Delivery(publication(b"void", message_expiry_interval=5), qos=1), 0.0)
@@ -228,6 +263,7 @@ def test_a_delivery_dies_when_the_first_of_its_bounds_passes(bound_s, options, d
     assert not delivery.too_late(min(dies_at_s, 1e9) - 0.001)
 
 
+@pytest.mark.mqtt("MQTT-3.1.2-24", "MQTT-3.1.2-25")
 def test_what_is_larger_than_the_client_takes_counts_as_lost_at_once_and_after_a_reconnection():
     client, session = connected(max_packet_size=100)
     offer(session, b"x" * 200, b"small")

@@ -90,6 +90,7 @@ def frame(opcode: int, data: bytes = b"", *, final: bool = True) -> bytes:
     return bytes((0x80 * final | opcode, 0x80 | len(data), 0, 0, 0, 0)) + data
 
 
+@pytest.mark.mqtt("MQTT-6.0.0-1", "MQTT-6.0.0-4", "MQTT-4.2-1")
 @pytest.mark.parametrize("path", ["/mqtt", "/", "/mqtt?key=value"])
 def test_packets_go_both_ways_in_binary_messages(path):
     async def test():
@@ -106,6 +107,7 @@ def test_packets_go_both_ways_in_binary_messages(path):
     run(test())
 
 
+@pytest.mark.mqtt("MQTT-6.0.0-2")
 def test_packets_may_span_frames_and_share_them():
     async def test():
         async with serving(kind=WEBSOCKET) as listener, opening(listener) as socket:
@@ -176,6 +178,7 @@ def test_a_handshake_in_small_pieces_is_bounded_in_size_and_time():
     run(test())
 
 
+@pytest.mark.mqtt("MQTT-6.0.0-1")
 def test_a_text_closes_the_connection_and_what_follows_it_is_not_heard():
     async def test():
         async with serving(kind=WEBSOCKET) as listener, calling(listener) as socket:

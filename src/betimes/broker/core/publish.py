@@ -32,6 +32,7 @@ from betimes.model.telemetry import Reason
 from betimes.mqtt.packet_batch import PacketBatch
 from betimes.mqtt.reason_codes import FAILED, DisconnectCode, PublishCode, Refusal
 
+_QUOTA_EXCEEDED = PublishCode.QUOTA_EXCEEDED
 _AT_MOST_ONCE, _AT_LEAST_ONCE = mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE
 ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
 
@@ -101,6 +102,8 @@ class Publishing:
         if qos is _AT_LEAST_ONCE:
             # It is acknowledged before the next is read, so it never counts against our receive maximum.
             code = self._publish_new(session, packet, topic, now_s)
+            if code is _QUOTA_EXCEEDED and _end_if_old(connection, now_s):
+                return
             connection.send(mqtt5.PubAckPacket(packet_id, reason_code=code))
         else:
             self._publish_once(connection, session, packet, packet_id, topic, now_s)
@@ -135,7 +138,7 @@ class Publishing:
             counters.lost[Reason.QUEUE_FULL] += 1
             if keep is not None:
                 keep(None)
-            return PublishCode.QUOTA_EXCEEDED
+            return _QUOTA_EXCEEDED
         if keep is not None:
             keep(packet)
         wanted = self.fan_out.fan_out_all(publication, now_s)
@@ -159,7 +162,7 @@ class Publishing:
             self._counters.repeated += 1
             return PublishCode.SUCCESS
         code = self.take_in(packet, topic, session.client_id, now_s)
-        if code is PublishCode.QUOTA_EXCEEDED:
+        if code is _QUOTA_EXCEEDED:
             self.repeats.not_taken(session.user, topic, packet)
         return code
 
@@ -183,7 +186,10 @@ class Publishing:
             receiving.add(packet_id)
             connection.send(mqtt5.PubRecPacket(packet_id))
             return
-        code = mqtt5.PubRecReasonCode(self._publish_new(session, packet, topic, now_s).value)
+        taken = self._publish_new(session, packet, topic, now_s)
+        if taken is _QUOTA_EXCEEDED and _end_if_old(connection, now_s):
+            return
+        code = mqtt5.PubRecReasonCode(taken.value)
         if code.value < FAILED:
             session.taken(packet_id)
             receiving.add(packet_id)
@@ -337,6 +343,17 @@ def _retained_for(
     return None if delivery.too_late(now_s) else delivery
 
 
+def _end_if_old(connection: Connection, now_s: float) -> bool:
+    """End the connection of a client of 3.1.1, which no acknowledgement could tell of a quota.
+
+    [MQTT-4.8.0-2] of 3.1.1: an acknowledgement would promise what is not kept.
+    """
+    if connection.wire.version == 5:
+        return False
+    connection.hang_up(Refusal(DisconnectCode.QUOTA_EXCEEDED.value), now_s)
+    return True
+
+
 class _Receivers(NamedTuple):
     """The connections that get a whole batch just as it is, and how many full sessions lose it."""
 
@@ -349,13 +366,16 @@ class _Receivers(NamedTuple):
 
 def handle_puback(connection: Connection, packet: mqtt5.PubAckPacket, now_s: float) -> None:
     """Finish a delivery of QoS 1."""
-    connection.reader.acknowledged(packet.packet_id, now_s)
+    if not connection.reader.acknowledged(packet.packet_id, now_s):
+        _end_if_of_wrong_kind(connection, "PUBACK", packet.packet_id, now_s)
 
 
 def handle_pubrec(connection: Connection, packet: mqtt5.PubRecPacket, now_s: float) -> None:
     """Release a delivery of QoS 2."""
     packet_id, refused = packet.packet_id, packet.reason_code.value >= FAILED
     known = connection.reader.received(packet_id, now_s, refused=refused)
+    if not known and _end_if_of_wrong_kind(connection, "PUBREC", packet_id, now_s):
+        return
     if not refused:
         code = mqtt5.PubRelReasonCode.SUCCESS if known else mqtt5.PubRelReasonCode.PACKET_ID_NOT_FOUND
         connection.send(mqtt5.PubRelPacket(packet_id, reason_code=code))
@@ -371,4 +391,17 @@ def handle_pubrel(connection: Connection, packet: mqtt5.PubRelPacket, _now_s: fl
 
 def handle_pubcomp(connection: Connection, packet: mqtt5.PubCompPacket, now_s: float) -> None:
     """Finish a delivery of QoS 2."""
-    connection.reader.completed(packet.packet_id, now_s)
+    if not connection.reader.completed(packet.packet_id, now_s):
+        _end_if_of_wrong_kind(connection, "PUBCOMP", packet.packet_id, now_s)
+
+
+def _end_if_of_wrong_kind(connection: Connection, kind: str, packet_id: int, now_s: float) -> bool:
+    """End the connection if a delivery waits for another acknowledgement than this one [4.3].
+
+    A packet id that names no delivery is tolerated: the client may remember more than the broker does.
+    """
+    if not connection.reader.awaits(packet_id):
+        return False
+    text = f"packet id {packet_id} awaits no {kind}"
+    connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
+    return True

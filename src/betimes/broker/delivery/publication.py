@@ -18,7 +18,7 @@ from betimes.model.events import EventId, Value, number_reading
 from betimes.model.subscriptions import DemandVersion
 from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, DEADLINE, ID, OWN
 from betimes.mqtt import mqtt311
-from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES, copy_publish
+from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES, copy_publish, encode_publish
 from betimes.replay.buffer import FoundMessage
 
 JSON_BYTES_MAX = 65_536  # of a payload that is read for attributes
@@ -135,7 +135,7 @@ class Publication:
         is_its_own = self.qos or self.retain or packet.topic_alias is not None
         if told or is_its_own or self.void_at_s != math.inf:  # most can go on as they came
             packet = self.packet_for(qos=0, retain=False, now_s=now_s, told=told)
-        data = made[kind] = packet.write() if version == 5 else mqtt311.written(packet)
+        data = made[kind] = encode_publish(packet) if version == 5 else mqtt311.written(packet)
         return data
 
     def forget_plain(self) -> None:

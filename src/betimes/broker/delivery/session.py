@@ -299,6 +299,11 @@ class Session:
         self._finish(delivery, now_s)
         return True
 
+    def awaits(self, packet_id: int) -> bool:
+        """Tell whether the client has to acknowledge what it was sent under this packet id."""
+        delivery = self.in_flight.get(packet_id)
+        return delivery is not None and (delivery.under_way or delivery.released)
+
     def owed(self) -> list[Delivery]:
         """Return what is under way to the client, and what waits for it."""
         scheduled = [] if self.scheduled is None else self.scheduled.deliveries()

@@ -24,7 +24,7 @@ from betimes.matching.topics import shared_parts
 from betimes.model.subscriptions import DemandVersion
 from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Codec
 from betimes.mqtt.packet_ids import PACKET_ID_MAX
-from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES
+from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES, encode_publish
 from betimes.mqtt.subscribe_options import read_options
 
 ROWS_MAX = 200  # of one part
@@ -176,7 +176,7 @@ def session_items(session: Session) -> list[Item]:
 def _row(item: Item, now_s: float) -> tuple[list[Any], bytes]:
     if isinstance(item, Delivery):
         publication = item.publication
-        packet = publication.packet.write()
+        packet = encode_publish(publication.packet)
         where = (publication.topic, publication.publisher, publication.origin, publication.number)
         age_s = now_s - publication.born_s
         return [DELIVERY, len(packet), *where, age_s, publication.views, *delivery_values(item)], packet

@@ -22,6 +22,7 @@ from betimes.broker.delivery.wills import will_packet
 from betimes.broker.durability.session_rows import delivery_values, subscription_values
 from betimes.broker.storage.change_tables import Changes, NumberedTable, Row, Table
 from betimes.model.events import EventId
+from betimes.mqtt.packets import encode_publish
 
 Write = Callable[[Sequence[Changes]], None]
 
@@ -229,7 +230,7 @@ class Store(Extension):
         packet = will_packet(will)
         delay_s = will.will_delay_interval
         due_at = None if gone_at is None else gone_at + delay_s
-        self.wills.put((session.client_id,), (packet.write(), delay_s, due_at))
+        self.wills.put((session.client_id,), (encode_publish(packet), delay_s, due_at))
 
     # --- publications, to which many rows may refer
 
@@ -238,7 +239,7 @@ class Store(Extension):
         kept = self._kept.get(publication)
         if kept is None:
             row: Row = (
-                publication.packet.write(),
+                encode_publish(publication.packet),
                 publication.topic,
                 publication.publisher,
                 publication.origin,

@@ -36,6 +36,7 @@ from betimes.broker.links.packets import (
 )
 from betimes.broker.links.timing import SendWindow
 from betimes.model.network_settings import LinkTerms
+from betimes.mqtt.packets import encode_publish
 from betimes.mqtt.reason_codes import ConnectCode
 from betimes.routing.link_state import Bulletin
 from betimes.scheduling.effects import Send
@@ -193,7 +194,7 @@ class BrokerLink(NeighbourLink):
             destinations=send.message.destinations,
             now_s=now_s,
         )
-        data = packet.write()
+        data = encode_publish(packet)
         if len(data) > self.connection.packet_bytes_max:
             return False
         self._under_way[packet_id] = UnderWay(now_s, send.ticket)

@@ -24,7 +24,7 @@ from betimes.model.positions import Gap, Have
 from betimes.model.user_properties import IMPORTANCE
 from betimes.mqtt.codec import Item
 from betimes.mqtt.packet_batch import Kept, PacketBatch
-from betimes.mqtt.packets import OVERHEAD_BYTES
+from betimes.mqtt.packets import OVERHEAD_BYTES, encode_publish
 from betimes.replay.buffer import FoundMessage, KeptRun, PartitionedBuffer, pattern_covers
 
 PIECES_MIN = 16  # that a full buffer consists of
@@ -206,7 +206,7 @@ class ReplayBuffer:
             return
         self._from_afar, self._afar_bytes = [], 0
         first = coming[0]
-        packets = PacketBatch(b"".join([each.packet.write() for each in coming]), len(coming))
+        packets = PacketBatch(b"".join([encode_publish(each.packet) for each in coming]), len(coming))
         run = KeptRun(first.origin, first.number, packets, size_bytes, first.born_s, first.publisher)
         self._put_run(run, first.born_s)
 

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import mqtt5
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +27,7 @@ from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, DEADLINE, ID, OWN
 from betimes.mqtt.packet_batch import Kept, PacketBatch
 from betimes.mqtt.packet_scan import Flags, Places, walk
 from betimes.mqtt.packet_writer import told_packets
+from betimes.mqtt.packets import decode_publish, encode_publish
 from betimes.replay.buffer import KeptRun
 
 Numbers = NDArray[np.float64]
@@ -87,8 +87,7 @@ class MessageColumns:
 
     def publication(self, place: int) -> Publication:
         """Return one message."""
-        packet, _ = mqtt5.read(memoryview(self.texts)[self.parts.starts[place] : self.parts.ends[place]])
-        assert isinstance(packet, Kept), "only publications are kept"
+        packet = decode_publish(self.texts[self.parts.starts[place] : self.parts.ends[place]])
         run = self._runs[self.run_of[place]]
         return Publication(
             packet,
@@ -169,7 +168,7 @@ def _packets_of(run: KeptRun[Kept]) -> tuple[bytes, Sequence[int]]:
     if isinstance(items, PacketBatch):
         return items.data, range(len(items))
     kept = [(place, item) for place, item in enumerate(items) if item is not None]
-    return b"".join([item.write() for _, item in kept]), [place for place, _ in kept]
+    return b"".join([encode_publish(item) for _, item in kept]), [place for place, _ in kept]
 
 
 def _read_pair(pair: bytes) -> tuple[str, str]:
