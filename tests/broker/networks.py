@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.broker.talking import OPEN_ACCESS, Client
 
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.composition import Composition, OpenStore, compose
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.hub import Hub
@@ -27,11 +28,18 @@ _epochs = count(1)
 class Net:
     """Brokers by name; bytes between them take `delay_s`, and KBs as long as the link says."""
 
-    def __init__(self, *names: str, buffer: BufferSettings | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        *names: str,
+        buffer: BufferSettings | None = None,
+        access_control: AccessControl = OPEN_ACCESS,
+        **settings: Any,
+    ) -> None:
         self.now_s = 100.0
         self.hubs: dict[str, Hub] = {}
         self.brokers: dict[str, Composition] = {}
         self._buffer = buffer
+        self._access_control = access_control
         self._settings = {"secret": "hush", **settings}
         self._pipes: dict[Outbox, tuple[Connection, float, float]] = {}
         self._free_s: dict[Outbox, float] = {}
@@ -56,7 +64,7 @@ class Net:
             ServerSettings(
                 name=name, buffer=self._buffer, network=NetworkSettings(**{**self._settings, **settings})
             ),
-            OPEN_ACCESS,
+            self._access_control,
             now_s=self.now_s,
             wall_s=float(next(_epochs)) if wall_s is None else wall_s,  # ids do not begin anew
             epoch=next(_epochs),

@@ -10,12 +10,14 @@ from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
+from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.delivery import Lose
 from betimes.broker.delivery.flow import Backpressure
 from betimes.broker.delivery.queue_room import QueueRoom
 from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
 from betimes.broker.replay.buffer import ReplayBuffer
+from betimes.model.account_settings import Grants
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.server_settings import Limits
 from betimes.mqtt.mqtt311 import written_length
@@ -56,6 +58,7 @@ def new_session(
         room=QueueRoom(10**9),
         lose=lose,
         backpressure=Backpressure(),
+        account=Account("user ann", Grants()),
     )
 
 

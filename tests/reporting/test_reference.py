@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from betimes.cli.app import command_names, commands
+from betimes.language.files.accounts_file import read_accounts
 from betimes.language.files.server_file import read_server_file
 from betimes.model import user_properties
-from betimes.reporting.reference import KEYS, PROPERTIES, commands_page, metrics_page
+from betimes.reporting.reference import ACCOUNT_KEYS, KEYS, PROPERTIES, commands_page, metrics_page
 
 LANGUAGE = Path(__file__).resolve().parents[2] / "src" / "betimes" / "language"
 READERS = ("files/server_file.py",)
@@ -50,6 +51,16 @@ def test_every_key_that_is_read_is_told():
         for name in re.findall(r'\.(?:optional|required)\(\s*"(\w+)"', (LANGUAGE / reader).read_text())
     }
     assert read == {key.name for key in KEYS}
+
+
+@pytest.mark.parametrize("key", ACCOUNT_KEYS, ids=lambda key: key.name)
+def test_every_example_of_a_grant_is_one_that_an_account_takes(key):
+    read_accounts(f"[default]\n{key.name} = {key.example}", "reference")
+
+
+def test_every_grant_that_is_read_is_told():
+    read = re.findall(r'table\.optional\("(\w+)"', (LANGUAGE / "files" / "accounts_file.py").read_text())
+    assert read == [key.name for key in ACCOUNT_KEYS]
 
 
 def test_every_property_is_told():

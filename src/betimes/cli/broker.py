@@ -38,7 +38,7 @@ METRICS_PORT = "--metrics-port"
 EXAMPLES = """\
 [bold]The file[/bold]
 
-host, port, certificate, key, anonymous, passwords, access, store, metrics_port, name, \
+host, port, certificate, key, anonymous, passwords, access, accounts, store, metrics_port, name, \
 control_secret_file: as the options above; \
 store_sync = "full": flush each commit to the disk, so that it survives a power loss too; client_ca: \
 clients must present a certificate signed by one in this file; discreet = true: the broker rejects a \
@@ -88,6 +88,7 @@ def broker_command(
     anonymous: broker_options.Anonymous = False,
     passwords: broker_options.Passwords = None,
     access: broker_options.Access = None,
+    accounts: broker_options.Accounts = None,
     store: broker_options.StoreOption = None,
     metrics_port: broker_options.MetricsPort = None,
     telemetry: broker_options.Telemetry = None,
@@ -102,8 +103,8 @@ def broker_command(
     Clients are rejected unless you pass --passwords, --anonymous, or both. Without --passwords the broker
     ignores user names: every client has the rights of a client without a user name.
 
-    Options win over the configuration file. On SIGHUP the broker reads passwords, access list and
-    certificates again; if one of them has a mistake, it keeps all of the old ones.
+    Options win over the configuration file. On SIGHUP the broker reads passwords, access list,
+    accounts and certificates again; if one of them has a mistake, it keeps all of the old ones.
 
     With --store, durable sessions, their queued messages and retained messages survive a restart, even
     kill -9: the broker acknowledges nothing before it is in the file. Without it they are in memory only and
@@ -120,6 +121,7 @@ def broker_command(
         anonymous=written.anonymous or anonymous,
         passwords=written.passwords if passwords is None else str(passwords),
         access=written.access if access is None else str(access),
+        accounts=written.accounts if accounts is None else str(accounts),
         store=written.store if store is None else str(store),
         metrics_port=written.metrics_port if metrics_port is None else metrics_port,
         telemetry=_telemetry(written.telemetry, telemetry, telemetry_share, telemetry_every),

@@ -16,7 +16,15 @@ from betimes.language.files.server_file import PORT_MAX
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.server_settings import ServerSettings
 from betimes.model.topology import LayeredWorld, Scenario
-from betimes.terminal.broker_options import Access, Anonymous, Passwords, Telemetry, TelemetryEvery, Verbose
+from betimes.terminal.broker_options import (
+    Access,
+    Accounts,
+    Anonymous,
+    Passwords,
+    Telemetry,
+    TelemetryEvery,
+    Verbose,
+)
 from betimes.terminal.files import read_text_file
 from betimes.terminal.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports, make_folder
 from betimes.terminal.server_settings import WAYS_IN, read_secret
@@ -72,6 +80,7 @@ def network_command(
     anonymous: Anonymous = False,
     passwords: Passwords = None,
     access: Access = None,
+    accounts: Accounts = None,
     telemetry: Telemetry = None,
     telemetry_share: TelemetryShare = 0.01,
     metrics_port: MetricsPort = None,
@@ -97,7 +106,7 @@ def network_command(
 
     strategy_named(strategy)
     world = _scenario(topology, seed)
-    settings = _settings(passwords, access, control_secret, anonymous=anonymous)
+    settings = _settings(passwords, access, accounts, control_secret, anonymous=anonymous)
     if telemetry is not None:
         make_folder(telemetry)
     ports = _ports(world.brokers, port, "--port")
@@ -116,16 +125,20 @@ def network_command(
 
 
 def _settings(
-    passwords: Path | None, access: Path | None, control_secret: Path | None, *, anonymous: bool
+    passwords: Path | None,
+    access: Path | None,
+    accounts: Path | None,
+    control_secret: Path | None,
+    *,
+    anonymous: bool,
 ) -> dict[str, Any]:
     """Return the access settings of every broker's file."""
     if not anonymous and passwords is None:
         raise BetimesError(f"these brokers would reject every client\nhint: {WAYS_IN}")
     settings: dict[str, Any] = {"anonymous": anonymous}
-    if passwords is not None:
-        settings["passwords"] = str(passwords.resolve())
-    if access is not None:
-        settings["access"] = str(access.resolve())
+    for key, path in (("passwords", passwords), ("access", access), ("accounts", accounts)):
+        if path is not None:
+            settings[key] = str(path.resolve())
     read_access_control(ServerSettings(**settings))  # report a mistake in a file once, not once a broker
     if control_secret is not None:
         settings["control_secret_file"] = str(_made_secret(control_secret).resolve())

@@ -86,6 +86,7 @@ class ServerSettings:
     anonymous: bool = False
     passwords: str | None = None
     access: str | None = None
+    accounts: str | None = None  # the file that says what users are granted
     metrics_port: int | None = None  # None: no metrics
     sys_every_s: float = 10.0  # interval at which the server publishes changes below $SYS; 0: never
     discreet: bool = False  # a subscription that is not allowed is rejected without a reason

@@ -13,6 +13,12 @@ from typing import Any, NamedTuple
 COMMANDS_ABOUT = """\
 Every command has a `--help` with examples. Commands that print tables print the same data with `--json`.\
 """
+ACCOUNTS_ABOUT = """\
+TOML, named by `accounts` or `--accounts`, and read again on SIGHUP. `[users.NAME]` is the account of one
+user, `[groups.NAME]` with `members = ["NAME", …]` one account that its members share, `[default]` what each
+other user has, and `[anonymous]` the one account of all clients without a user name. All bounds hold at each
+broker, for all clients of an account together. What a user or group leaves out is as in `[default]`.
+[The security guide](../guides/security.md#accounts) gives the defaults and an example."""
 PROPERTIES_ABOUT = """\
 MQTT 5 packets carry user properties: pairs of texts. Betimes reserves these. Every other user property of
 a PUBLISH is an attribute of the event; a value that parses as a number is a number.\
@@ -55,6 +61,7 @@ client_ca = "devices.crt"  # clients must present a certificate signed by one in
 anonymous = true  # accept clients without a user name
 passwords = "broker.passwords"  # password file, written by `betimes passwd`
 access = "broker.acl"  # access control list, in Mosquitto's format
+accounts = "accounts.toml"  # the accounts file: what users are granted; its keys are below
 metrics_port = 9101  # port of `/metrics` for Prometheus; left out: no metrics
 sys_every = "10s"  # how often the broker updates topics below `$SYS`; `0s`: never
 discreet = false  # `true`: reject subscriptions without a reason
@@ -129,6 +136,16 @@ tls = true  # encrypt the link
 authorities = "network.crt"  # CA certificates to trust, in place of the system's
 rate = "50KB/s"  # highest send rate; also the bandwidth that can be reserved
 speed = "1ms/KB"  # transmission time assumed until the broker has measured it
+""")
+
+ACCOUNT_KEYS = _entries("""\
+price = 100  # highest price of one subscription
+money = 50  # prices a second of what is delivered; above it, links count the account's prices for less
+bandwidth = "40KB/s"  # bandwidth of all its guarantees; `0KB/s`: none
+unused = "5m"  # a guarantee lapses after so long without a message; left out: never
+sessions = 20  # sessions at one broker
+subscriptions = 1000  # subscriptions at one broker
+publish_rate = 200  # publications a second of all its clients together
 """)
 
 PROPERTIES = _entries("""\
@@ -210,6 +227,8 @@ def configuration_page() -> str:
             f"## {f'`{table}`' if table else 'At the top'}",
             _table(["example", "meaning"], rows),
         ]
+    rows = [[f"`{key.name} = {key.example}`", key.meaning] for key in ACCOUNT_KEYS]
+    parts += ["## The accounts file", ACCOUNTS_ABOUT, _table(["example", "meaning"], rows)]
     return _page("a broker's configuration", "configuration", *parts)
 
 

@@ -42,6 +42,13 @@ Passwords = Annotated[
 Access = Annotated[
     Path | None, typer.Option("--access", help="The access control list, in Mosquitto's format.")
 ]
+Accounts = Annotated[
+    Path | None,
+    typer.Option(
+        "--accounts",
+        help="What users are granted: prices, bandwidth, sessions (TOML; docs/guides/security.md).",
+    ),
+]
 StoreOption = Annotated[Path | None, typer.Option("--store", help=STORE)]
 MetricsPort = Annotated[
     int | None,

@@ -1,11 +1,12 @@
-"""Authentication and authorisation of clients: a password file and an access control list, together."""
+"""Authentication and authorisation of clients: passwords, access control list and accounts, together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from betimes.broker.access.acl import AccessList, Rights
 from betimes.broker.access.passwords import PasswordFile
+from betimes.model.account_settings import AccountSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class AccessControl:
     anonymous: bool = False
     passwords: PasswordFile | None = None
     access: AccessList | None = None
+    accounts: AccountSettings = field(default_factory=AccountSettings)
     discreet: bool = False  # refuse a subscription without saying why
 
     def admits(self, user: str | None, password: bytes | None) -> bool | None:

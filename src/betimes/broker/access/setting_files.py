@@ -9,7 +9,9 @@ from pathlib import Path
 from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import PasswordFile
+from betimes.language.files.accounts_file import read_accounts
 from betimes.language.files.server_file import SECRET_LENGTH_MIN
+from betimes.model.account_settings import AccountSettings
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.server_settings import ServerSettings
 
@@ -34,8 +36,15 @@ def open_access(settings: ServerSettings, read: Read = read_file) -> AccessContr
         users = PasswordFile.read(read(Path(settings.passwords), made_by), settings.passwords)
     if settings.access is not None:
         allowed = AccessList.read(read(Path(settings.access), ""), settings.access)
+    accounts = AccountSettings()
+    if settings.accounts is not None:
+        accounts = read_accounts(read(Path(settings.accounts), ""), settings.accounts)
     return AccessControl(
-        anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet
+        anonymous=settings.anonymous,
+        passwords=users,
+        access=allowed,
+        accounts=accounts,
+        discreet=settings.discreet,
     )
 
 

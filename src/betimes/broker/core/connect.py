@@ -48,6 +48,11 @@ def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: 
     if old is None and len(hub.sessions) >= hub.limits.sessions_max:
         connection.refuse(ConnectCode.SERVER_BUSY, "too many sessions")
         return
+    account = hub.account_of(user)
+    if old is None and account.sessions >= account.grants.sessions_max:
+        text = f"{account.spoken} has {account.grants.sessions_max:,} sessions, which is all it may have"
+        connection.refuse(ConnectCode.QUOTA_EXCEEDED, text)
+        return
     if not hub.may_connect(connection, packet, client_id, user, now_s):
         return
     if old is not None and old.user != user:  # what waits in the session is not for every client's eyes

@@ -89,6 +89,7 @@ class Connection(Outbox):
     def begin(self, session: Session, packet: mqtt5.ConnectPacket, keep_alive_s: int) -> None:
         """Serve a session, within what its client said it takes."""
         self.session = session
+        self.account = session.account
         self.will = packet.will
         self.keep_alive_s = float(keep_alive_s) or math.inf
         self.abbreviate(packet.topic_alias_max)
@@ -185,14 +186,14 @@ class Connection(Outbox):
             self._read_bytes, self.wire.fed = 0, b""
         if self.closing:
             return
-        if self.session is not None and self.session.pace is not None:
-            self._keep_pace(self.session.pace, packets, now_s)
+        if self.session is not None and (paces := self.session.paces):
+            self._keep_pace(paces, packets, now_s)
 
-    def _keep_pace(self, pace: TokenBucket, packets: list[Item], now_s: float) -> None:
-        """Have the driver pause where more was published than the client may."""
+    def _keep_pace(self, paces: list[TokenBucket], packets: list[Item], now_s: float) -> None:
+        """Have the driver pause where more was published than the client or its account may."""
         batched = sum(len(each) for each in packets if isinstance(each, PacketBatch))
         alone = sum(isinstance(each, mqtt5.PublishPacket) for each in packets)
-        pause_s = self.flow.pause_s = pace.spend(batched + alone, now_s)
+        pause_s = self.flow.pause_s = max([each.spend(batched + alone, now_s) for each in paces])
         if pause_s:
             self._counters.pauses += 1
             self.heard_at_s = now_s + pause_s  # until then its silence is our doing

@@ -18,6 +18,7 @@ from betimes.broker.core.extension import Decision, Extension, GoOn
 from betimes.broker.core.network import Network
 from betimes.broker.core.publish import Publishing
 from betimes.broker.core.subscribe_request import SubscribeRequest
+from betimes.broker.delivery.accounts import Account, Accounts
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.outbox import Outboxes
@@ -75,6 +76,7 @@ class Hub:
             keys_table=keys_table,
             note_retained=note_retained,
         )
+        self._accounts = Accounts(access_control.accounts, has_users=access_control.passwords is not None)
         self._queue_room = QueueRoom(self.limits.queues_bytes_max)
         self._extensions: list[Extension] = []
         self._wills = Wills()
@@ -109,6 +111,10 @@ class Hub:
         return self.publishing.fan_out.tree.count, len(self.publishing.retained)
 
     # --- connections and sessions
+
+    def account_of(self, user: str | None) -> Account:
+        """Return the account of a user; None: of all clients without one."""
+        return self._accounts.of(user)
 
     def may_connect(
         self,
@@ -195,6 +201,8 @@ class Hub:
         for client_id in self._ending.pop_due(now_s):
             self._end(self.sessions[client_id], now_s)
         self._publish_due_wills(now_s)
+        for account in self._accounts.review(now_s):
+            self.network.repriced(account)
         self.network.tick(now_s)
         for extension in self._extensions:
             extension.tick(now_s)
@@ -213,8 +221,10 @@ class Hub:
         no more is disconnected, and its sessions end; one with a new password stays, and needs it next time.
         """
         self.access_control = access_control
+        self._accounts.change(access_control.accounts, has_users=access_control.passwords is not None)
         cut_off = 0
         for session in list(self.sessions.values()):
+            self._charge_to(session, self.account_of(session.user))
             session.rights = access_control.rights(session.user, session.client_id)
             connection, user = session.connection, session.user
             if user is None or (access_control.passwords is not None and user in access_control.passwords):
@@ -227,7 +237,24 @@ class Hub:
                 text = "this user is not known any more"
                 connection.hang_up(Refusal(DisconnectCode.NOT_AUTHORIZED.value, text), now_s)
                 cut_off += 1
+        for account in self._accounts:
+            self.network.repriced(account)
         return cut_off
+
+    def _charge_to(self, session: Session, account: Account) -> None:
+        """Let another account bear a session: its user is in another group by now."""
+        if session.account is account:
+            return
+        for subscription in session.subscriptions.values():
+            self.network.unsubscribed(subscription)
+        for each, sign in ((session.account, -1), (account, 1)):
+            each.sessions += sign
+            each.subscriptions += sign * len(session.subscriptions)
+        session.account = account
+        if session.connection is not None:
+            session.connection.account = account
+        for subscription in session.subscriptions.values():
+            self.network.subscribed(subscription)
 
     # --- for restoring and handing over sessions (`SessionPort`)
 
@@ -236,6 +263,7 @@ class Hub:
         session = Session(
             client_id,
             user=user,
+            account=self.account_of(user),
             queue_bytes_max=self.limits.queue_bytes_max,
             room=self._queue_room,
             lose=self.publishing.lose,
@@ -246,6 +274,7 @@ class Hub:
             session.pace = TokenBucket(self.limits.publications_per_s_max)
         session.rights = self.access_control.rights(user, client_id)
         self.sessions[client_id] = session
+        session.account.sessions += 1
         return session
 
     def adopt(self, client_id: str, user: str | None, expiry_s: float, now_s: float) -> Session:
@@ -265,6 +294,8 @@ class Hub:
         self._wills.take(session.client_id)
         self._ending.discard(session.client_id)
         del self.sessions[session.client_id]
+        session.account.sessions -= 1
+        session.account.subscriptions -= len(session.subscriptions)
         self.outboxes.backpressure.forget(session)
 
     def schedule_end(self, session: Session, at_s: float) -> None:
@@ -295,6 +326,7 @@ class Hub:
         session = subscription.session
         self.unsubscribe(session, written, now_s)
         session.subscriptions[written] = subscription
+        session.account.subscriptions += 1
         self.publishing.fan_out.tree.add(subscription)
         if session.scheduled is None and subscription.is_scheduled:
             session.scheduled = ScheduledQueue()
@@ -311,6 +343,7 @@ class Hub:
         subscription = session.subscriptions.pop(written, None)
         if subscription is None:
             return False
+        session.account.subscriptions -= 1
         self.publishing.fan_out.tree.remove(subscription)
         self.network.unsubscribed(subscription)
         for extension in self._extensions:
@@ -337,6 +370,7 @@ class Hub:
         for written in list(session.subscriptions):
             self.unsubscribe(session, written, now_s)
         del self.sessions[session.client_id]
+        session.account.sessions -= 1
         self.outboxes.backpressure.forget(session)
         self._ending.discard(session.client_id)
         for delivery in session.end(now_s):

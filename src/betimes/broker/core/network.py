@@ -8,6 +8,7 @@ from collections.abc import Collection
 import mqtt5
 
 from betimes.broker.core.connection import Connection
+from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.mqtt.reason_codes import ConnectCode
@@ -25,6 +26,9 @@ class Network:
 
     def unsubscribed(self, subscription: BrokerSubscription) -> None:
         """Tell the others that a subscription is gone, soon."""
+
+    def repriced(self, account: Account) -> None:
+        """Tell the others, soon, that the prices of an account count for another amount."""
 
     def publish(self, _publication: Publication, _now_s: float) -> int:
         """Send a publication to the others that want it; return how many subscribers they have."""

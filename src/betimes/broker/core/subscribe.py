@@ -16,6 +16,7 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Decisions
 from betimes.broker.core.hub import Hub
 from betimes.broker.core.subscribe_request import SubscribeRequest, read_request
+from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.replay.range_read import RangeReading
@@ -128,6 +129,9 @@ def _subscribe_one(
     old = session.subscriptions.get(asked.pattern)
     if old is None and len(session.subscriptions) >= hub.limits.subscriptions_max:
         return SubscribeCode.QUOTA_EXCEEDED, f"at most {hub.limits.subscriptions_max} subscriptions"
+    problem = _beyond_account(session.account, request, is_new=old is None)
+    if problem:
+        return SubscribeCode.QUOTA_EXCEEDED, problem
     subscription = BrokerSubscription(
         session=session,
         pattern=pattern,
@@ -150,6 +154,19 @@ def _subscribe_one(
     hub.subscribe(asked.pattern, subscription, now_s)
     granted.append(_Granted(subscription, asked.retain_handling, old is None))
     return GRANTED[asked.max_qos.value], "; ".join(texts)
+
+
+def _beyond_account(account: Account, request: SubscribeRequest, *, is_new: bool) -> str:
+    """Return why a subscription is more than its client's account grants; empty if it is not.
+
+    A subscription that states no price has the usual one, or the highest that is granted.
+    """
+    grants, options = account.grants, request.options
+    if is_new and account.subscriptions >= grants.subscriptions_max:
+        return f"{account.spoken} has {grants.subscriptions_max:,} subscriptions, which is all it may have"
+    if options is not None and options.states_price and options.qos.price > grants.price_max:
+        return f"a price of {options.qos.price:g}: {account.spoken} allows {grants.price_max:g} at most"
+    return ""
 
 
 def _send_suback(

@@ -13,10 +13,12 @@ from typing import Protocol
 
 import mqtt5
 
+from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.flow import Backpressure, Flow, SlowReader
 from betimes.broker.delivery.publication import Publication
+from betimes.model.account_settings import Grants
 from betimes.mqtt.codec import Codec, Packet
 from betimes.mqtt.packet_batch import PacketBatch
 from betimes.mqtt.reason_codes import REASON_TEXT_MAX, ConnectCode, DisconnectCode, Refusal
@@ -27,11 +29,12 @@ ALIASES_OUT_MAX = 256  # topics that are abbreviated towards one client
 class Outboxes:
     """What the connections of one broker share: counters, flow control, and which have something to write."""
 
-    __slots__ = ("backpressure", "counters", "waiting")
+    __slots__ = ("backpressure", "counters", "unaccounted", "waiting")
 
     def __init__(self) -> None:
         self.counters = Counters()
         self.backpressure = Backpressure()
+        self.unaccounted = Account("connections without a session", Grants())
         self.waiting: set[Outbox] = set()
 
 
@@ -64,6 +67,7 @@ class Outbox(ABC):
         self.packet_bytes_max = math.inf  # that the other side takes
         self._shared = shared
         self._counters = shared.counters
+        self.account = shared.unaccounted  # that pays for what is sent
         self._packets: list[bytes] = []
         self._bytes = 0
         self._bundled = 0  # packets that stand in the outbox as one with another
@@ -99,6 +103,7 @@ class Outbox(ABC):
         self._bytes += len(data)
         self._bundled += count - 1
         self._counters.sent += count
+        self.account.paid += count
         if self._bytes > self.flow.outbox_bytes_max:
             self.flow.blocked = True
             self._shared.backpressure.just_filled.add(self.reader)
@@ -125,7 +130,8 @@ class Outbox(ABC):
             self._counters.sent += topic[0] != "$"  # the broker's own do not count
             if again:
                 self._counters.resent += 1
-            elif delivery.price != 1.0:
+            else:
+                self.account.paid += delivery.price
                 self._counters.premium += delivery.price - 1.0
         elif alias is not None and not known:
             del self._aliases[topic]  # the client never heard of it
@@ -138,11 +144,13 @@ class Outbox(ABC):
         sent = self.send_bytes(publication.plain(self.wire.version, told=told, now_s=now_s))
         if sent and publication.topic[0] != "$":
             self._counters.sent += 1
+            self.account.paid += 1.0
         return sent
 
     def count_price(self, price: float) -> None:
         """Count what a subscriber pays for one publication that was sent."""
         self._counters.premium += price - 1.0
+        self.account.paid += price - 1.0
 
     @property
     def takes_plain(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Protocol
 import mqtt5
 
 from betimes.broker.access.acl import Rights
+from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.delivery import Delivery, Lose
 from betimes.broker.delivery.flow import Backpressure, Flow
 from betimes.broker.delivery.gaps import MissedMessages
@@ -76,13 +77,15 @@ class Session:
         room: QueueRoom,
         lose: Lose,
         backpressure: Backpressure,
+        account: Account,
         user: str | None = None,
         recorder: DeliveryRecorder | None = None,
     ) -> None:
         self.client_id = client_id
         self.user = user  # that the client has proven to be
         self.rights: Rights | None = None  # None: to everything
-        self.pace: TokenBucket | None = None  # how fast it may publish; None: as fast as it can
+        self.account = account  # of its user
+        self.pace: TokenBucket | None = None  # how fast it may publish; None: as fast as its account may
         self.connection: Outbox | None = None
         self.journal: Journal | None = None  # where it is kept, if it is to survive the server
         self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
@@ -113,6 +116,11 @@ class Session:
 
     def __len__(self) -> int:
         return len(self._waiting) + (0 if self.scheduled is None else len(self.scheduled))
+
+    @property
+    def paces(self) -> list[TokenBucket]:
+        """Return what bounds how fast it may publish: its own rate and that of its account."""
+        return [each for each in (self.pace, self.account.pace) if each is not None]
 
     @property
     def flow(self) -> Flow | None:

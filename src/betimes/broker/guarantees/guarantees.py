@@ -19,12 +19,14 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Extension, GoOn
 from betimes.broker.core.hub import Hub
 from betimes.broker.core.subscribe_request import SubscribeRequest
+from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.guarantees.advertisements import OF_BROKER, Advertised
 from betimes.broker.links.reservations import LinkReservations, ReservationNews
 from betimes.language.quantities import show_duration, show_rate
+from betimes.model.bounded_map import BoundedMap
 from betimes.model.errors import TextError
 from betimes.model.guarantees import Guarantee
 from betimes.model.user_properties import BANDWIDTH, DEFINITE, LATENCY, RESERVATION_TOPIC
@@ -51,6 +53,7 @@ class State(Enum):
     HELD = "accepted"
     INTERRUPTED = "interrupted"  # a link on the route is lost; the network looks for another route
     DENIED = "refused"  # lost later, and asked for again, ever later
+    LAPSED = "lapsed"  # given back because no message used it; asked for again when one comes
     ENDED = "ended"
 
 
@@ -63,6 +66,8 @@ class Signal(Enum):
     NOTHING_FITS = "all alternatives tried"
     TIMED_OUT = "no answer in time"
     RELEASED = "released"
+    UNUSED = "unused for too long"
+    USED = "a message came"
 
 
 _AFTER_SUBACK = (State.RENEWING, State.HELD, State.INTERRUPTED, State.DENIED)
@@ -81,6 +86,9 @@ TRANSITIONS: dict[tuple[State, Signal], State] = {
     **{(state, Signal.INTERRUPTED): State.INTERRUPTED for state in _AFTER_SUBACK},
     **{(state, Signal.REFUSED): State.DENIED for state in _AFTER_SUBACK},
     **{(state, Signal.RELEASED): State.ENDED for state in _AFTER_SUBACK},
+    (State.HELD, Signal.UNUSED): State.LAPSED,
+    (State.LAPSED, Signal.USED): State.RENEWING,
+    (State.LAPSED, Signal.RELEASED): State.ENDED,
 }
 
 
@@ -142,6 +150,7 @@ class Guarantees(Extension):
         self._wanted: dict[str, GuaranteeRequest] = {}  # by the name of the reservation
         self._held: dict[tuple[str, str], str] = {}  # by client and topic filter: that name
         self._names: dict[str, set[str]] = {}  # by client: of all that it has or asks for
+        self._silent: BoundedMap[str, float] = BoundedMap(WANTED_MAX)  # when a topic's reservation lapsed
         self._advertised = Advertised(reserved)
         self._given = 0
         self.accepted = 0
@@ -168,6 +177,9 @@ class Guarantees(Extension):
                 pending.decisions[pattern] = Decision(is_admitted=False, text=text, code=NOT_SUPPORTED)
             elif len(self._wanted) >= WANTED_MAX:
                 pending.decisions[pattern] = Decision(is_admitted=False, text=f"{pattern}: too many ask here")
+            elif problem := self._beyond_account(session.account, pattern, guarantee):
+                self.refused += 1
+                pending.decisions[pattern] = Decision(is_admitted=False, text=f"{pattern}: {problem}")
             else:
                 reservation = self._want(pattern, guarantee, pending, session)
                 pending.left.add(reservation.subscription)
@@ -240,6 +252,54 @@ class Guarantees(Extension):
                 self._reserved.ask_again(wanted.reservation, now_s)
             elif wanted.is_kept and self._reserved.node.requests.is_outgrown(name) != bool(wanted.more):
                 self._follow(wanted, now_s)
+            elif wanted.is_kept and wanted.session.account.grants.unused_s_max < math.inf:
+                self._follow_use(wanted, now_s)
+        for topic, lapsed_at_s in list(self._silent.items()):
+            if self._reserved.event_at_s.get(topic, lapsed_at_s) > lapsed_at_s:
+                self._silent.forget(topic)
+        self._reserved.watch([*self._silent, *[each.written for each in self._wanted.values()]], now_s)
+
+    def _follow_use(self, wanted: GuaranteeRequest, now_s: float) -> None:
+        """Give back what no message has used for too long; ask for it again when a message has come."""
+        quiet_s = now_s - self._reserved.event_at_s.get(wanted.written, now_s)
+        if quiet_s <= wanted.session.account.grants.unused_s_max:
+            if wanted.state is State.LAPSED:
+                wanted.move(Signal.USED)
+                self._reserved.subscribe(wanted.reservation, now_s)
+        elif wanted.state is State.HELD:
+            self._silent.note(wanted.written, now_s)
+            self._forget(wanted.more, now_s)
+            self._reserved.unsubscribe(wanted.name, now_s)
+            wanted.held = ()
+            wanted.move(Signal.UNUSED)
+            wanted.reported = (wanted.state, None, None)
+            why_lapsed = f"no message in {show_duration(quiet_s)}; it is reserved again when one comes"
+            self._tell(wanted, {"why": why_lapsed}, now_s)
+
+    def _beyond_account(self, account: Account, topic: str, guarantee: Guarantee) -> str:
+        """Return why a guarantee is more than its client's account grants; empty if it is not."""
+        grants = account.grants
+        if grants.unused_s_max < math.inf and topic in self._silent:
+            return "nothing was published for too long; it can be reserved again when a message has come"
+        asked_kb_per_s = guarantee.bandwidth_kb_per_s or 0.0
+        left = grants.reserved_kb_per_s_max - self._reserved_by(account)
+        if grants.reserved_kb_per_s_max > 0.0 and asked_kb_per_s <= left:
+            return ""
+        most = f"may reserve {show_rate(grants.reserved_kb_per_s_max)} at most"
+        return f"{account.spoken} {most if grants.reserved_kb_per_s_max else 'may reserve nothing'}"
+
+    def _reserved_by(self, account: Account) -> float:
+        """Return the bandwidth that an account's clients hold or ask for, in KB/s. O(guarantees)."""
+        return (
+            sum(
+                [
+                    max(wanted.bytes_per_s, (wanted.reservation.bytes_per_s or 0) * (not wanted.instead_of))
+                    for wanted in self._wanted.values()
+                    if wanted.session.account is account and wanted.state is not State.LAPSED
+                ]
+            )
+            / 1000.0
+        )
 
     def _follow(self, wanted: GuaranteeRequest, now_s: float) -> None:
         """Ask for more in place of what was reserved, or, where that is enough again, no longer."""
@@ -289,7 +349,16 @@ class Guarantees(Extension):
         elif isinstance(news, Accepted):
             if self._reserved.node.requests.is_settled(name):  # of all publishers
                 wanted.held = tuple(self._reserved.node.requests.held(name))
-                self._accept(wanted, now_s)
+                account = wanted.session.account
+                if self._reserved_by(account) <= account.grants.reserved_kb_per_s_max:
+                    self._accept(wanted, now_s)
+                else:  # it asked for what the publishers advertise, and that is more than it may have
+                    self.refused += 1
+                    wanted.move(Signal.RELEASED)
+                    most = show_rate(account.grants.reserved_kb_per_s_max)
+                    asked = show_rate(wanted.bytes_per_s / 1000.0)
+                    text = f"{wanted.written}: {asked}: {account.spoken} may reserve {most} at most"
+                    self._answer(wanted, Decision(is_admitted=False, text=text), now_s)
         elif isinstance(news, Refused):
             self._reserved.unsubscribe(name, now_s)
             wanted.move(Signal.REFUSED)
@@ -365,6 +434,9 @@ class Guarantees(Extension):
     def _changed(self, wanted: GuaranteeRequest, news: ReservationNews, now_s: float) -> None:
         """Tell a client what has become of its reservation, where that is news to it."""
         name, requests = wanted.name, self._reserved.node.requests
+        if wanted.state is State.LAPSED:  # the news crossed with our release
+            self._reserved.unsubscribe(name, now_s)
+            return
         wanted.held = tuple(requests.held(name))
         amounts = reason = None
         if isinstance(news, Interrupted):
@@ -382,11 +454,16 @@ class Guarantees(Extension):
             wanted.move(Signal.ACCEPTED)
             amounts = (wanted.latency_s, wanted.bytes_per_s)
             if wanted.instead_of:
+                account = wanted.session.account
+                before = self._wanted[wanted.instead_of].bytes_per_s / 1000.0
+                if self._reserved_by(account) - before > account.grants.reserved_kb_per_s_max:
+                    self._forget(name, now_s)
+                    return
                 self._take_its_place(wanted, now_s)
         if (wanted.state, reason, amounts) == wanted.reported:
             return
         wanted.reported = (wanted.state, reason, amounts)
-        said: dict[str, object] = {"topic": wanted.written, "state": wanted.state.value}
+        said: dict[str, object] = {}
         if isinstance(news, Accepted):
             said |= {"bytes_per_s": wanted.bytes_per_s, "latency_s": round(wanted.latency_s, 6)}
         elif isinstance(news, Refused):
@@ -395,6 +472,11 @@ class Guarantees(Extension):
                 "definite": news.is_definite,
                 "fits_bytes_per_s": news.fits_bytes_per_s,
             }
+        self._tell(wanted, said, now_s)
+
+    def _tell(self, wanted: GuaranteeRequest, details: dict[str, object], now_s: float) -> None:
+        """Publish to a client what has become of its guarantee."""
+        said = {"topic": wanted.written, "state": wanted.state.value} | details
         topic = f"{RESERVATION_TOPIC}/{quote(wanted.session.client_id, safe='')}"
         packet = mqtt5.PublishPacket(topic, json.dumps(said).encode(), content_type="application/json")
         message = Publication(packet, topic, born_s=now_s, origin=self._hub.name)

@@ -18,6 +18,7 @@ import numpy as np
 
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.network import Network
+from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.live_event import LiveEvent, live_event, size_kb_of
 from betimes.broker.delivery.publication import Publication
@@ -245,9 +246,14 @@ class Federation(Network):
         """Remove a subscription from the demand; the next `settle` announces it."""
         self._wanted.remove(subscription)
 
+    def repriced(self, account: Account) -> None:
+        """Change the demand by what the prices of an account count; the next `settle` announces it."""
+        self._wanted.reprice(account)
+
     def publish(self, publication: Publication, now_s: float) -> int:
         """Forward a local event to the brokers that want it; return how many subscribers these have."""
         self._adverts.count(publication.publisher, publication.topic, size_kb_of(publication))
+        self._note_use(publication.topic, now_s)
         if not self._demand.hears(publication.topic):
             return 0
         event = live_event(publication)
@@ -318,6 +324,7 @@ class Federation(Network):
     ) -> None:
         """Handle an event from a neighbour: deliver it to local clients, and forward it."""
         event = live_event(publication)
+        self._note_use(publication.topic, now_s)
         if self._recorder is not None and self._recorder.takes(event.id):
             age_s = arrival.age_s + took_s
             self._recorder.received(
@@ -334,6 +341,11 @@ class Federation(Network):
                 self._forget(publication, unknown, Reason.QUEUE_FULL)
             message = RoutedMessage(event, arrival.age_s, onward - unknown)
             self.perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
+
+    def _note_use(self, topic: str, now_s: float) -> None:
+        """Note an event of a topic for which bandwidth is reserved here."""
+        if topic in self.reserved.event_at_s:
+            self.reserved.event_at_s[topic] = now_s
 
     def acknowledged(
         self,

@@ -8,10 +8,12 @@ message, so the group counts as one subscriber.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.filters import EVERYTHING, Filter
@@ -30,9 +32,16 @@ class _DemandKey(NamedTuple):
 class _Demand:
     id: str
     filter: Filter
-    price: float = 0.0
+    prices: Counter[tuple[Account, float]] = field(default_factory=Counter)  # as stated, by account
     count: int = 0
     is_announced: bool = False
+
+    @property
+    def price(self) -> float:
+        """Return what its subscribers pay together, as their accounts allow it."""
+        return math.fsum(
+            [account.price_on_links(price) * count for (account, price), count in self.prices.items()]
+        )
 
 
 class LocalDemand:
@@ -64,7 +73,7 @@ class LocalDemand:
             self._last_id += 1
             wanted = EVERYTHING if subscription.options is None else subscription.options.filter
             demand = self._demands[key] = _Demand(str(self._last_id), wanted)
-        demand.price += _price_of(subscription)
+        demand.prices[_price_of(subscription)] += 1
         demand.count += 1
         self._durable += key.durable
         self._changed.add(key)
@@ -73,10 +82,19 @@ class LocalDemand:
         """Remove a subscription that was added before."""
         key = _key_of(subscription)
         demand = self._demands[key]
-        demand.price -= _price_of(subscription)
+        price = _price_of(subscription)
+        demand.prices[price] -= 1
+        if not demand.prices[price]:
+            del demand.prices[price]
         demand.count -= 1
         self._durable -= key.durable
         self._changed.add(key)
+
+    def reprice(self, account: Account) -> None:
+        """Announce the rows anew to which an account adds: its prices count for another amount."""
+        for key, demand in self._demands.items():
+            if any(each is account for each, _ in demand.prices):
+                self._changed.add(key)
 
     def take_changes(self) -> tuple[list[Subscription], list[str]]:
         """Return the new and changed rows, and the ids of the rows that are replaced or gone."""
@@ -100,7 +118,7 @@ class LocalDemand:
             id=demand.id,
             home=self._broker,
             filter=demand.filter,
-            qos=QoS(delay_s_max=key.delay_s_max, price=max(demand.price / share, 0.0)),
+            qos=QoS(delay_s_max=key.delay_s_max, price=demand.price / share),
             pattern=key.pattern,
             subscribers=demand.count if key.group is None else 1,
             durable=key.durable,
@@ -130,5 +148,6 @@ def _key_of(subscription: BrokerSubscription) -> _DemandKey:
     )
 
 
-def _price_of(subscription: BrokerSubscription) -> float:
-    return 1.0 if subscription.options is None else subscription.options.qos.price
+def _price_of(subscription: BrokerSubscription) -> tuple[Account, float]:
+    options = subscription.options
+    return subscription.session.account, 1.0 if options is None else options.qos.price

@@ -79,6 +79,7 @@ class LinkReservations:
         )
         self._clients: list[ReservationClients] = []
         self.has_changed = False  # the reservations, since the last `settle`
+        self.event_at_s: dict[str, float] = {}  # of watched topics: when the last event came
         self._shares: dict[str, dict[str, float]] = {}  # as of the last `settle`
         self._known: object = None  # the neighbours and the brokers that can be reached
         self._refresh_at_s = math.inf
@@ -114,6 +115,10 @@ class LinkReservations:
     def unsubscribe(self, subscription: str, now_s: float) -> None:
         """Release a reservation."""
         self._perform(self.node.unsubscribe(subscription, now_s), now_s)
+
+    def watch(self, topics: Iterable[str], now_s: float) -> None:
+        """Note from now on when events of these topics come, and of no others."""
+        self.event_at_s = {topic: self.event_at_s.get(topic, now_s) for topic in topics}
 
     def advertise(self, topic: str, bytes_per_s: int, now_s: float) -> None:
         """Advertise a topic that is published here."""

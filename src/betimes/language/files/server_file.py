@@ -77,6 +77,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
         anonymous=top.optional("anonymous", flag, usual.anonymous),
         passwords=top.optional("passwords", _file_name, None),
         access=top.optional("access", _file_name, None),
+        accounts=top.optional("accounts", _file_name, None),
         metrics_port=top.optional("metrics_port", _port, None),
         sys_every_s=top.optional("sys_every", duration, usual.sys_every_s),
         discreet=top.optional("discreet", flag, usual.discreet),
