@@ -18,6 +18,7 @@ from tests.pipeline.records import record, small_world, written
 
 import betimes
 from betimes.broker.admission.admission import AdmissionControl
+from betimes.broker.storage.newest_numbers import NewestNumbers
 from betimes.cli.app import run
 from betimes.client.addresses import read_address
 from betimes.client.blocking.connection import DirectConnection
@@ -43,7 +44,9 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
     (tmp_path / "telemetry" / "_unfinished-b").touch()
     (tmp_path / "secret").write_text(SECRET)
     with running_broker() as broker, closing(DirectConnection(address_of(broker))) as line:
-        admission = AdmissionControl("b1", SECRET, offer=broker.hub.publishing.offer, wake=lambda: None)
+        admission = AdmissionControl(
+            "b1", SECRET, offer=broker.hub.publishing.offer, wake=lambda: None, newest=NewestNumbers(None, {})
+        )
         broker.hub.extend(admission)
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("$betimes/alarm/#")]))
         line.receive()

@@ -180,6 +180,64 @@ def test_a_full_broker_refuses_what_it_would_have_to_keep():
     assert a.queue_length == 1
 
 
+class DurableEvent(Event):
+    """An event that must not be lost."""
+
+    @property
+    def is_durable(self) -> bool:
+        return True
+
+
+def priced(name: str, price: float) -> Subscription:
+    return replace(subscription(name, "b", price=price), pattern=name)
+
+
+def on(topic: str, number: int, kind: type[Event] = Event) -> Event:
+    return kind(id=EventId("p", number), topic=topic)
+
+
+def test_a_full_broker_drops_the_cheapest_for_what_is_worth_more_and_not_the_other_way_round():
+    a = broker(priced("dear", 5.0), priced("cheap", 1.0), messages_max=2)
+    for number in (1, 2, 3):  # one is on its way, two wait
+        a.publish(on("cheap", number), 0.0)
+    effects = a.publish(on("dear", 4), 1.0)
+    assert dropped(effects) == [(2, Reason.QUEUE_FULL, {"b": 1})]
+    assert a.queue_length == 2
+    assert dropped(a.publish(on("cheap", 5), 2.0)) == [(5, Reason.QUEUE_FULL, {"b": 1})]
+    assert dropped(a.publish(on("dear", 6), 3.0)) == [(3, Reason.QUEUE_FULL, {"b": 1})]
+    assert dropped(a.publish(on("dear", 7), 4.0)) == [(7, Reason.QUEUE_FULL, {"b": 1})], (
+        "all are worth as much"
+    )
+
+
+def test_a_flood_of_ever_better_messages_has_the_queue_searched_now_and_then_only():
+    a = broker(priced("dear", 5.0), priced("cheap", 1.0), messages_max=2)
+    for number in (1, 2, 3):
+        a.publish(on("cheap", number), 0.0)
+    assert dropped(a.publish(on("dear", 4), 1.0)) == [(2, Reason.QUEUE_FULL, {"b": 1})]
+    assert dropped(a.publish(on("dear", 5), 1.001)) == [(5, Reason.QUEUE_FULL, {"b": 1})]
+
+
+def test_what_must_not_be_lost_is_not_dropped_for_what_is_worth_more_and_may_exceed_the_limit():
+    a = broker(priced("dear", 5.0), priced("cheap", 1.0), messages_max=2)
+    for number in (1, 2, 3, 4, 5):  # one is on its way
+        assert dropped(a.publish(on("cheap", number, DurableEvent), 0.0)) == []
+    assert dropped(a.publish(on("cheap", 6, DurableEvent), 0.0)) == [(6, Reason.QUEUE_FULL, {"b": 1})]
+    assert dropped(a.publish(on("dear", 7), 1.0)) == [(7, Reason.QUEUE_FULL, {"b": 1})]
+
+
+@pytest.mark.parametrize("strategy", [FIFO, EB, LATE_BINDING])
+def test_what_expires_while_no_route_is_there_is_said_to_have_had_none(strategy):
+    a = broker(subscription("s1", "b", 5.0), strategy=strategy)
+    a.reroute(table_without("a->b", "c->d", "a->c", "d->b"), 0.0)
+    a.publish(event(), 0.0)
+    assert dropped(a.sweep(6.0)) == [(1, Reason.NO_ROUTE, {"b": 1})]
+    a.reroute(table_without(), 7.0)
+    a.publish(event(2), 7.0)
+    a.publish(event(3), 7.0)
+    assert [reason for _, reason, _ in dropped(a.sweep(20.0))] == [Reason.EXPIRED]
+
+
 def test_what_nobody_waits_for_yet_takes_only_half_of_the_room():
     kept = replace(subscription("kept", "b", 60.0), subscribers=0)
     a = broker(kept, subscription("s1", "c"), strategy=LATE_BINDING, messages_max=4)

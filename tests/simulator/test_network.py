@@ -154,7 +154,7 @@ def test_only_what_has_no_way_is_unreachable(scenario, strategy):
     onward = {(link.source, link.target) for link in scenario.links}
     onward |= {(each.access.source, each.access.target) for each in scenario.publishers if each.access}
     for each in done.of(Dropped):
-        if each.reason == Reason.UNREACHABLE:
+        if each.reason == Reason.NO_ROUTE:
             reached, before = {each.broker}, set[str]()
             while reached != before:
                 before, reached = reached, reached | {to for start, to in onward if start in reached}
@@ -314,7 +314,7 @@ def test_what_nobody_wanted_is_not_lost_with_its_broker():
 
 def test_what_has_no_way_left_is_unreachable():
     done = run(line(faults=(fault(FaultKind.LINK, "a->b", 100.0),)), "fifo")
-    assert set(done.outcome.drops) == {Reason.UNREACHABLE}
+    assert set(done.outcome.drops) == {Reason.NO_ROUTE}
     assert done.outcome.in_time > 0
 
 

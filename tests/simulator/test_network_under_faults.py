@@ -75,7 +75,7 @@ def test_the_schedules_are_worth_their_time():
         delivered += len(done.of(Delivered))
         in_vain += len(done.of(Sent)) - len(done.of(Received))
     assert strategies == set(STRATEGY_NAMES)
-    reasons = {Reason.EXPIRED, Reason.HOPELESS, Reason.QUEUE_FULL, Reason.UNREACHABLE, Reason.BROKER_LOST}
+    reasons = {Reason.EXPIRED, Reason.HOPELESS, Reason.QUEUE_FULL, Reason.NO_ROUTE, Reason.BROKER_LOST}
     assert set(drops) == reasons
     assert min(drops.values()) > 20
     assert delivered > 1000

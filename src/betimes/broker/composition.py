@@ -24,6 +24,7 @@ from betimes.broker.observe.statistics import ObservedParts
 from betimes.broker.peers.overlay import Dial, PeerOverlay
 from betimes.broker.peers.settings import PeerPlan
 from betimes.broker.replay.buffer import ReplayBuffer
+from betimes.broker.storage.newest_numbers import NewestNumbers
 from betimes.broker.storage.sqlite_file import StoreFile
 from betimes.model.network_settings import NetworkSettings
 from betimes.model.server_settings import ServerSettings
@@ -98,7 +99,14 @@ def compose(
     admission = None
     if settings.control_secret:
         admission = AdmissionControl(
-            hub.name, settings.control_secret, offer=hub.publishing.offer, wake=model_came, recorder=recorder
+            hub.name,
+            settings.control_secret,
+            offer=hub.publishing.offer,
+            wake=model_came,
+            newest=NewestNumbers(None, {})
+            if kept is None
+            else NewestNumbers(kept.store.facts, dict(kept.rows(kept.store.facts))),
+            recorder=recorder,
         )
         hub.extend(admission)
     handlers = PacketHandlers(hub)

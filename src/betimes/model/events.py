@@ -41,6 +41,11 @@ class Event:
     importance: int = 1
     payload: bytes = b""
 
+    @property
+    def is_durable(self) -> bool:
+        """Tell whether it was acknowledged for a durable session, so that it must not be lost."""
+        return False
+
 
 class RoutedMessage(NamedTuple):
     """An event in transit: its age, and the brokers that this copy is for.

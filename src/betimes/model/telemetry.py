@@ -18,7 +18,7 @@ class Reason(StrEnum):
     EXPIRED = "expired"  # its bound has passed
     HOPELESS = "hopeless"  # its bound has not passed, but would before delivery (000, eq. 11)
     QUEUE_FULL = "queue_full"  # the broker's queue is at its limit
-    UNREACHABLE = "unreachable"  # no route to a destination is left
+    NO_ROUTE = "no_route"  # no route to a destination is left: a link or broker on the way is down
     BROKER_LOST = "broker_lost"  # it was in a broker that failed
     NOT_CONNECTED = "not_connected"  # its subscriber was away, without a durable session
     SESSION_ENDED = "session_ended"  # its subscriber's session ended before the delivery

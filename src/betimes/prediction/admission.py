@@ -65,6 +65,15 @@ class AdmissionVerdict:
             )
         return f"predicted {self.predicted_share:.3f}"
 
+    @property
+    def discreet_reason(self) -> str:
+        """Return the reason as a short text for the subscriber: without the names and shares of others."""
+        if not self.harmed or (self.asked is not None and self.predicted_share < self.asked):
+            return self.reason
+        count = len(self.harmed)
+        others = "another subscription" if count == 1 else f"{count:,} other subscriptions"
+        return f"with it, {others} would no longer get the share promised to arrive"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _State:

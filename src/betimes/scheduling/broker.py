@@ -22,10 +22,12 @@ from betimes.model.topology import Link
 from betimes.routing.link_estimates import LinkEstimate
 from betimes.routing.routing_table import RoutingTable
 from betimes.scheduling.appraisal import (
+    DESTINATION,
     FIXED_S,
     GOES,
     HOPELESS,
     OPEN,
+    PRICE,
     S_PER_KB_MEAN,
     S_PER_KB_SD,
     WAIT_S,
@@ -43,6 +45,9 @@ NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of abou
 VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of the wait of a dropped message: it shows the load, but ended early
 NONE: frozenset[str] = frozenset()
 MESSAGES_MAX = 100_000  # waiting at one broker
+DURABLE_EXCESS = 2.0  # times the limit of the queue, up to which it takes what must not be lost
+EVICTED_PART = 1.0 / 64.0  # of the queue's limit that is evicted at once: finding it costs a pass
+EVICTIONS_EVERY_S = 0.01  # so that a flood of ever better messages costs few passes
 UNAWAITED_PART = 0.5  # of the queue that messages without a subscriber yet may use
 TRANSMISSION_S_MIN = 1e-9  # avoids a division by zero for a link that takes no time
 
@@ -205,6 +210,7 @@ class Broker:
         # by ticket, with the time of sending
         self._in_flight: dict[str, dict[int, tuple[RoutedMessage, float]]] = {}
         self._tickets = 0
+        self._evicted_s = -np.inf
         self._idle: list[bool] = []  # by link
         self._size_kb_mean = 0.0
         self._wait_s_mean = 0.0  # here and behind the neighbours, over all destinations
@@ -311,7 +317,7 @@ class Broker:
             wanted = demand.among(message.destinations)
             split = self._sets.split(wanted)
             if split.others:
-                effects.append(self._keep(message.event, demand, split, age_s, now_s))
+                effects += self._keep(message.event, demand, split, age_s, now_s)
             if unwanted := tuple(
                 sorted(message.destinations - wanted)
             ):  # their subscribers have left meanwhile
@@ -378,6 +384,7 @@ class Broker:
         self._ways[S_PER_KB_SD] = routes.s_per_kb_sd
         self._ways = self._pins.widened(self._ways)
         self._sets = DestinationSets(self.name, self._pins.names, routes.column, self._ways[OPEN] != 0.0)
+        self._is_routed = (self._ways[OPEN] != 0.0).any(axis=0)  # by destination
         self._heard_wait_s = list(self._ways[WAIT_S])
         # The network may grow: new destinations are numbered after the known ones.
         self._wait_s_ahead = widened(self.onward_wait_s, len(self._pins.names))
@@ -394,8 +401,8 @@ class Broker:
         effects = self._local.deliver(event, demand, age_s) if split.is_here else []
         if split.others:
             kept = self._keep(event, demand, split, age_s, now_s)
-            effects.append(kept)
-            if True in self._idle and isinstance(kept, Keep):  # under load no link is idle
+            effects += kept
+            if True in self._idle and isinstance(kept[-1], Keep):  # under load no link is idle
                 for link in self._idle_for(event, demand, split):
                     effects += self._serve(link, now_s)
         return effects
@@ -412,25 +419,48 @@ class Broker:
             links.sort(key=promised.__getitem__, reverse=True)
         return links
 
-    def _keep(self, event: Event, demand: Demand, split: Split, age_s: float, now_s: float) -> Effect:
-        """Queue a message if there is room."""
+    def _keep(self, event: Event, demand: Demand, split: Split, age_s: float, now_s: float) -> list[Effect]:
+        """Queue a message if there is room, or if messages of a lower price make room for it."""
         queue, count_max, kb_max = self._queue, self.settings.messages_max, self.settings.kb_max
         is_roomy = queue.count < UNAWAITED_PART * count_max and queue.waiting_kb < UNAWAITED_PART * kb_max
-        if not is_roomy and self._is_full_for(demand, split.others):
-            return self._miss(event, demand, split.others, age_s, Reason.QUEUE_FULL)
+        effects: list[Effect] = []
+        if not is_roomy and self._is_full_for(event, demand, split.others):
+            effects = self._evict(demand, split, now_s)
+            if self._is_full_for(event, demand, split.others):
+                return [*effects, self._miss(event, demand, split.others, age_s, Reason.QUEUE_FULL)]
         queue.put(event, demand.rows, split.numbers, born_s=now_s - age_s, now_s=now_s)
         if self._pins:
             for home, pin, _ in self._pins.columns(event):
                 if home in split.others:
                     queue.move_last(self._routes.column[home], pin)
         self._size_kb_mean += (event.size_kb - self._size_kb_mean) * NEWEST_WEIGHT
-        return made(Keep, (event, age_s, queue.count))
+        effects.append(made(Keep, (event, age_s, queue.count)))
+        return effects
 
-    def _is_full_for(self, demand: Demand, destinations: frozenset[str]) -> bool:
-        """Return whether the queue is full: for a message without a subscriber yet, or for any message."""
+    @property
+    def fill(self) -> float:
+        """Return which share of the queue's limit is taken."""
         settings, queue = self.settings, self._queue
-        fill = max(queue.count / settings.messages_max, queue.waiting_kb / settings.kb_max)
-        return fill >= 1.0 or not any(demand.subscribers_at(home) for home in destinations)
+        return max(queue.count / settings.messages_max, queue.waiting_kb / settings.kb_max)
+
+    def _is_full_for(self, event: Event, demand: Demand, destinations: frozenset[str]) -> bool:
+        """Return whether the queue is full: for a message without a subscriber yet, or for any message."""
+        if self.fill >= (DURABLE_EXCESS if event.is_durable else 1.0):
+            return True
+        return not any(demand.subscribers_at(home) for home in destinations)
+
+    def _evict(self, demand: Demand, split: Split, now_s: float) -> list[Effect]:
+        """Drop waiting messages whose subscribers pay less than those of a new one: the queue is full.
+
+        One pass finds many of them, and passes are rare, so that a message costs O(1) on average.
+        """
+        if self.fill < 1.0 or now_s - self._evicted_s < EVICTIONS_EVERY_S:
+            return []
+        self._evicted_s = now_s
+        price = demand.rows[np.isin(demand.rows[:, DESTINATION], split.numbers), PRICE].sum()
+        most = max(int(self.settings.messages_max * EVICTED_PART), 1)
+        slots = self._queue.condemn_cheapest(most, price)
+        return [self._drop(self._queue.take(slot, HOPELESS, now_s), Reason.QUEUE_FULL) for slot in slots]
 
     def _miss(
         self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, reason: Reason
@@ -492,7 +522,10 @@ class Broker:
         taken = self._queue.take(slot, HOPELESS, now_s)
         if self.settings.strategy.any_way:
             note_vain_waits(self._wait_s_ahead, self._ways, taken.destinations, taken.wait_s)
-        return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
+        reason = Reason.EXPIRED if taken.all_expired else Reason.HOPELESS
+        if not self._is_routed.all() and not self._is_routed[taken.destinations].any():
+            reason = Reason.NO_ROUTE
+        return self._drop(taken, reason)
 
     def _drop(self, taken: TakenMessage, reason: Reason) -> Drop:
         names = self._pins.names

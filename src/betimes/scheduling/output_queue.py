@@ -20,6 +20,8 @@ from betimes.scheduling.appraisal import (
     GOES,
     HOPELESS,
     HOPELESS_SLOT,
+    PRICE,
+    ROWS,
     SLOT,
     SLOT_FACTS,
     VERDICT,
@@ -272,6 +274,24 @@ class OutputQueue:
         self._make_room(0)
         self._rows[: self._row_count, VERDICT] = HOPELESS
         return list(range(self._slot_count))
+
+    def condemn_cheapest(self, most: int, price: float) -> list[int]:
+        """Mark the slots with the lowest prices as hopeless, of those below a price; return them.
+
+        What must not be lost is left out. O(waiting rows).
+        """
+        self._make_room(0)
+        slots = self._slots[: self._slot_count]
+        if not len(slots):
+            return []
+        prices = np.add.reduceat(self._rows[: self._row_count, PRICE], slots[:, FIRST].astype(np.int64))
+        cheap = np.flatnonzero(prices < price)
+        cheapest = cheap[np.argsort(prices[cheap], kind="stable")].tolist()
+        found = [slot for slot in cheapest if not self.events[slot].is_durable][:most]
+        for slot in found:
+            first = int(self._slots[slot, FIRST])
+            self._rows[first : first + int(self._slots[slot, ROWS]), VERDICT] = HOPELESS
+        return found
 
     def take(self, slot: int, verdict: float, now_s: float) -> TakenMessage:
         """Remove from the pool the rows of a slot to which the last appraisal gave this verdict."""

@@ -232,7 +232,7 @@ class SimulatedNetwork:
                 progress(part, PROGRESS_PARTS)
         steps += self._agenda.run()
         for broker in self._brokers.values():  # messages that still wait have no route, and never will
-            self._perform(broker, broker.give_up_all(Reason.UNREACHABLE, self._agenda.now_s))
+            self._perform(broker, broker.give_up_all(Reason.NO_ROUTE, self._agenda.now_s))
         return replace(self._tally.outcome(steps), guarantees=self.guarantees)
 
     def _broker(self, name: str, table: RoutingTable, published: int = 0) -> Broker:

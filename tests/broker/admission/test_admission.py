@@ -16,6 +16,7 @@ from betimes.broker.admission.model_packets import MODEL_TOPIC, ModelError, pack
 from betimes.broker.core.hub import Hub
 from betimes.broker.net.background import promised_subscriptions
 from betimes.broker.observe.event_recorder import EventRecorder
+from betimes.broker.storage.newest_numbers import NewestNumbers
 from betimes.model.distributions import Constant, Exponential
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import (
@@ -59,9 +60,13 @@ def promising_hub(
     model: NetworkStatistics | None = None,
     wake: Callable[[], None] = lambda: None,
     recorder: EventRecorder | None = None,
+    newest: NewestNumbers | None = None,
 ) -> tuple[Hub, AdmissionControl]:
+    newest = newest or NewestNumbers(None, {})
     hub = new_hub(recorder=recorder)
-    admission = AdmissionControl(hub.name, SECRET, offer=hub.publishing.offer, wake=wake, recorder=recorder)
+    admission = AdmissionControl(
+        hub.name, SECRET, offer=hub.publishing.offer, wake=wake, newest=newest, recorder=recorder
+    )
     hub.extend(admission)
     if model is not None:
         assert admission.learn(worked_out(packed_model(model, SECRET)[0]), (), 0.0)
@@ -129,11 +134,25 @@ def test_who_is_promised_something_keeps_it_when_another_comes():
     greedy = {"filter": "level >= 50", "max-delay": "10s", "reliability": "0.01"}
     answer = Client(hub, "bob").subscribe("news", properties=greedy)
     assert answer.reason_codes[0].value == QUOTA_EXCEEDED
-    assert "ann news at b1 would fall to 0." in answer.reason_str
+    promised = (
+        "refused: with it, another subscription would no longer get the share promised to arrive on time"
+    )
+    assert answer.reason_str == f"news: {promised}", "names and shares of others are not bob's business"
     assert [each.session.client_id for each in promised_subscriptions(hub.sessions.values())] == ["ann"]
     hub.sessions["ann"].connection.lost(1.0)  # type: ignore[union-attr]
     assert Client(hub, "bob").subscribe("news", properties=greedy).reason_codes[0].value == 0
     assert admission.refused == 1
+
+
+def test_an_old_signed_model_is_refused_also_after_a_restart():
+    newest = NewestNumbers(None, {})
+    old, new = (worked_out(packed_model(statistics(learned_at_s=at_s), SECRET)[0]) for at_s in (100.0, 200.0))
+    _, before = promising_hub(newest=newest)
+    assert before.learn(new, (), 0.0)
+    _, after = promising_hub(newest=newest)
+    assert not after.learn(old, (), 0.0)
+    assert after.learn(new, (), 0.0), "it has no model yet, and this is the newest"
+    assert not after.learn(new, (), 0.0)
 
 
 def test_asking_again_counts_once():

@@ -9,6 +9,7 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.admission.admission import AdmissionControl
 from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
+from betimes.broker.storage.newest_numbers import NewestNumbers
 
 SECRET = "between us"
 TOPIC = alarm_topic("b1", "anna")
@@ -22,7 +23,11 @@ def tell(control: Client, number: int, *, secret: str = SECRET, topic: str = TOP
 
 def listening() -> tuple[Client, Client]:
     hub = new_hub()
-    hub.extend(AdmissionControl("b1", SECRET, offer=hub.publishing.offer, wake=lambda: None))
+    hub.extend(
+        AdmissionControl(
+            "b1", SECRET, offer=hub.publishing.offer, wake=lambda: None, newest=NewestNumbers(None, {})
+        )
+    )
     ben = Client(hub, "ben")
     ben.subscribe("$betimes/alarm/#")
     ben.subscribe("#")

@@ -209,3 +209,25 @@ def test_a_broker_that_never_comes_back_is_forgotten(monkeypatch):
     assert answer.reason_code.value == 0x10
     net.run(0.1)
     assert net.shelves["a"].rows["demand"] == {}
+
+
+def test_a_publication_that_could_only_be_lost_is_refused_and_the_acknowledged_ones_arrive():
+    """The queue for links is full: before, the broker acknowledged the publication and dropped it."""
+    net = DurableNet("a", "b")
+    net.start("a", messages_max=3)
+    net.join("a", "b")
+    net.run(1.0)
+    ben = net.client("b", "ben", session_expiry_interval=1000)
+    ben.subscribe("news", qos=1)
+    net.run(0.5)
+    net.cut("a", "b")
+    ann = net.client("a", "ann")
+    codes = []
+    for number in range(6):
+        (puback,) = ann.publish("news", b"%d" % number, qos=1, packet_id=number + 1)
+        codes.append(puback.reason_code.value)
+    assert codes == [0, 0, 0, 0x97, 0x97, 0x97]
+    assert ann.publish("other", qos=1)[0].reason_code.value == 0x10, "no durable session wants it"
+    net.join("a", "b")
+    net.run(1.0)
+    assert [payload for _, payload in ben.got()] == [b"0", b"1", b"2"]

@@ -27,6 +27,7 @@ from betimes.broker.admission.model_packets import (
 from betimes.broker.core.extension import Decision, Extension
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription
+from betimes.broker.storage.newest_numbers import NewestNumbers
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import subscription_id
 from betimes.model.subscriptions import Subscription
@@ -38,6 +39,8 @@ if TYPE_CHECKING:  # what it needs takes long to load
 
 log = logging.getLogger(__name__)
 
+MODEL_NUMBER = "number of the newest model"  # when it was learned, in microseconds of the centre's clock
+ALARM_NUMBER = "number of the newest alarm"
 FRESH_S = 900.0  # after which an answer says how old the model is
 
 
@@ -85,6 +88,7 @@ class AdmissionControl(Extension):
         *,
         offer: Callable[[Publication, float], None],
         wake: Callable[[], None],
+        newest: NewestNumbers,
         recorder: AdmissionRecorder | None = None,
     ) -> None:
         self.admitted = 0
@@ -95,7 +99,7 @@ class AdmissionControl(Extension):
         self._recorder = recorder
         self._broker = broker
         self._secret = secret
-        self._last_alarm = 0  # its number
+        self._newest = newest  # models and alarms: an older one is refused, though it is signed
         self._model: AdmissionModel | None = None
         self._came_at_s = 0.0
 
@@ -114,12 +118,15 @@ class AdmissionControl(Extension):
         return payload
 
     def learn(self, model: AdmissionModel, promised: Iterable[BrokerSubscription], now_s: float) -> bool:
-        """Answer by a new model from now on; False if it is no newer than the last.
+        """Answer by a new model from now on; False if it is no newer than any before.
 
         Subscriptions that were admitted before and that the model does not know yet stay admitted.
         """
-        if self._model is not None and model.learned_at_s <= self._model.learned_at_s:
+        number = round(model.learned_at_s * 1e6)
+        before = self._newest.get(MODEL_NUMBER)
+        if number < before or (number == before and self._model is not None):
             return False
+        self._newest.note(MODEL_NUMBER, number)
         self._model, self._came_at_s = model, now_s
         for subscription in promised:
             self.keep(subscription)
@@ -157,10 +164,10 @@ class AdmissionControl(Extension):
             log.warning("an alarm that the control centre did not sign is ignored")
             return PublishCode.NOT_AUTHORIZED
         number = alarm_number(packet.payload)
-        if number <= self._last_alarm:
+        if number <= self._newest.get(ALARM_NUMBER):
             log.warning("an alarm that is no newer than the last is ignored")
             return PublishCode.NOT_AUTHORIZED
-        self._last_alarm = number
+        self._newest.note(ALARM_NUMBER, number)
         plain = mqtt5.PublishPacket(topic, packet.payload, content_type="application/json")
         self._offer(Publication(plain, topic, born_s=now_s, origin=self._broker), now_s)
         return PublishCode.SUCCESS
@@ -184,7 +191,7 @@ class AdmissionControl(Extension):
         stale = f", by a model that came {age_s / 60.0:.0f} minutes ago" if age_s > FRESH_S else ""
         self.admitted += verdict.admitted
         self.refused += not verdict.admitted
-        text = f"{'' if verdict.admitted else 'refused: '}{verdict.reason} on time{stale}"
+        text = f"{'' if verdict.admitted else 'refused: '}{verdict.discreet_reason} on time{stale}"
         return AdmissionAnswer(admitted=verdict.admitted, text=text, predicted_share=verdict.predicted_share)
 
     def keep(self, subscription: BrokerSubscription) -> None:

@@ -34,6 +34,10 @@ class Network:
         """Send a publication to the others that want it; return how many subscribers they have."""
         return 0
 
+    def refuses(self, _publication: Publication) -> bool:
+        """Tell whether a publication above QoS 0 can be acknowledged only to be lost: the network is full."""
+        return False
+
     def answer(self, connection: Connection, _packet: mqtt5.ConnectPacket, _now_s: float) -> None:
         """Answer the CONNECT of a broker or a peer."""
         connection.refuse(ConnectCode.NOT_AUTHORIZED, NO_NETWORK)

@@ -71,10 +71,11 @@ class Publishing:
         self._replay = replay
         self._keep = None if replay is None else replay.keep
         self._publish_on: Callable[[Publication, float], int] | None = None  # of a network
+        self._refuses: Callable[[Publication], bool] | None = None  # of a network
 
     def join(self, network: Network) -> None:
         """Send what is published from now on to a network too."""
-        self._publish_on = network.publish
+        self._publish_on, self._refuses = network.publish, network.refuses
 
     @property
     def next_number(self) -> int:
@@ -134,7 +135,9 @@ class Publishing:
             publication.is_recorded = True
             recorder.begin()
         keep = self._keep
-        if publication.retain and not self.retained.keep(publication):
+        if (publication.qos and self._refuses is not None and self._refuses(publication)) or (
+            publication.retain and not self.retained.keep(publication)
+        ):
             counters.lost[Reason.QUEUE_FULL] += 1
             if keep is not None:
                 keep(None)

@@ -16,6 +16,11 @@ class LiveEvent(Event):
 
     publication: Publication
 
+    @property
+    def is_durable(self) -> bool:
+        """Tell whether it was acknowledged for a durable session: it names the demand that it went by."""
+        return self.publication.views is not None
+
 
 def live_event(publication: Publication) -> LiveEvent:
     """Return the event that a publication is."""

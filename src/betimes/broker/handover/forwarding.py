@@ -310,7 +310,7 @@ class Forwarders:
             self._store.handover.forwarders.remove((forwarder.stay.alias,))
             self._store.session_ended(session, now_s)
         for _, delivery in (*forwarder.sent, *forwarder.backlog):
-            self._hub.publishing.lose(delivery, Reason.UNREACHABLE, now_s)
+            self._hub.publishing.lose(delivery, Reason.NO_ROUTE, now_s)
         for subscription in session.subscriptions.values():
             self._hub.publishing.fan_out.tree.remove(subscription)
             self._federation.unsubscribed(subscription)

@@ -265,6 +265,13 @@ class Federation(Network):
             self.perform(self.broker.publish(event, now_s), now_s)
         return demand.wanted
 
+    def refuses(self, publication: Publication) -> bool:
+        """Tell whether the queue for links is full, and a durable session elsewhere wants a publication."""
+        if self.broker.fill < 1.0 or not self._demand.hears(publication.topic):
+            return False
+        demand = self._demand.demand(live_event(publication))
+        return any(each.durable for rows in demand.at_home.values() for each in rows)
+
     # --- input from links
 
     def link_up(self, end: BrokerLink, now_s: float) -> None:

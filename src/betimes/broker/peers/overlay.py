@@ -354,7 +354,7 @@ class PeerOverlay(Network):
         link = self.mail.links.get(address_of(to))
         hops = 0 if self._is_timed else int(message.delay)
         if link is None or not link.send_event(publication, sender=sender, to=to, hops=hops, now_s=now_s):
-            self._lost(Reason.QUEUE_FULL if link is not None else Reason.UNREACHABLE)
+            self._lost(Reason.QUEUE_FULL if link is not None else Reason.NO_ROUTE)
 
     def _lost(self, reason: Reason) -> None:
         self.tally.lost[reason] += 1
