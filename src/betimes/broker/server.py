@@ -29,6 +29,7 @@ from betimes.broker.net.http_pages import Page, Pages
 from betimes.broker.net.listener import Endpoint, Listener, bound
 from betimes.broker.net.supervisor import Supervisor
 from betimes.broker.net.tls import tls_context
+from betimes.broker.observe.link_alarms import LinkAlarms
 from betimes.broker.observe.prometheus import CONTENT_TYPE, exposition
 from betimes.broker.observe.statistics import gathered
 from betimes.broker.observe.sys_topics import SysTopics
@@ -186,13 +187,19 @@ class Server:
             model_came=model_came.set,
         )
         system = SysTopics(parts.observed, every_s=settings.sys_every_s)
+        link_alarms = LinkAlarms(parts.observed, now_s=loop.time())
+
+        def tick(now_s: float) -> None:
+            system.tick(now_s)
+            link_alarms.tick(now_s)
+
         listener = self._listener = Listener(
             parts.handlers,
             store=parts.store,
             file=file,
             tasks=self._tasks,
             broken=self._broke,
-            tick=system.tick,
+            tick=tick,
         )
         self._stack.push_async_callback(listener.stop)
         self._stack.push_async_callback(self._tasks.stop)
@@ -276,7 +283,7 @@ def _pages_about(parts: Composition, listener: Listener) -> Pages:
         return HTTPStatus.OK, exposition(gathered(parts.observed, listener.now_s()), listener.lag_s)
 
     def ready_problem() -> str | None:
-        missing = ", ".join(parts.hub.network.neighbours_down())
+        missing = ", ".join(parts.hub.network.links_down(listener.now_s()))
         return listener.problem() or (f"no link to {missing}" if missing else None)
 
     return Pages(

@@ -230,6 +230,15 @@ class Broker:
         """Return the number of messages that wait here."""
         return len(self._queue)
 
+    def waiting_by_link(self) -> dict[str, int]:
+        """Return how many messages each link may carry, of those that wait. O(waiting rows)."""
+        counts = [self._queue.count_for(is_open) for is_open in self._ways[OPEN] != 0.0]
+        return dict(zip(self._routes.neighbours, counts, strict=True))
+
+    def waiting_without_route(self) -> int:
+        """Return how many messages wait for destinations none of which a link leads to. O(waiting rows)."""
+        return self._queue.count - self._queue.count_for(self._is_routed)
+
     def next_id(self) -> EventId:
         """Return the id of the next event that enters here."""
         self.published += 1

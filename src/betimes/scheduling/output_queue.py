@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from betimes.kernels.types import Integers, Numbers
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.model.events import Event, EventId
 from betimes.scheduling.appraisal import (
     DESTINATION,
@@ -144,6 +144,18 @@ class OutputQueue:
         for slot, event in enumerate(self.events) if self._watched else ():
             if flow_of(event) in self._watched:
                 self._watched[flow_of(event)].append(slot)
+
+    def count_for(self, destinations: Flags) -> int:
+        """Return how many waiting messages have one of these destinations. O(waiting rows)."""
+        if not self.count or not destinations.any():
+            return 0
+        rows = self._rows[: self._row_count, DESTINATION].astype(np.int64)
+        meets = np.concatenate([(rows >= 0) & destinations[rows], [False]])
+        slots = self._slots[: self._slot_count]
+        slots = slots[slots[:, ROWS] > 0.0]
+        first, count = slots[:, FIRST].astype(np.int64), slots[:, ROWS].astype(np.int64)
+        ends = np.stack([first, first + count], axis=1).ravel()
+        return int((np.add.reduceat(meets, ends)[::2] > 0).sum())
 
     def waiting(self) -> list[Event]:
         """Return the waiting events; slot numbers become invalid."""

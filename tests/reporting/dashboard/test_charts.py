@@ -7,6 +7,7 @@ import json
 from betimes.reporting.dashboard.broker_watch import BrokerFacts, BrokerWatch, LinkFacts, Moment
 from betimes.reporting.dashboard.charts import (
     BUSY,
+    DOWN,
     QUIET,
     drops_options,
     earning_options,
@@ -78,3 +79,11 @@ def test_where_nothing_was_dropped_the_chart_says_so():
     assert drops_options({"expired": 0.0})["title"]["text"] == "Nothing was dropped."
     assert "title" not in drops_options({"expired": 1.0})
     assert drops_options(None)["title"]["text"] == "", "no broker has told"
+
+
+def test_a_link_that_is_down_looks_it():
+    watch = BrokerWatch()
+    watch.heard("m", BrokerFacts(name="a", links={"b": LinkFacts(is_up=False)}), 0.0)
+    (line,) = network_options(watch)["series"][0]["links"]
+    assert line["lineStyle"]["color"] == DOWN
+    assert line["label"]["formatter"] == "down"

@@ -63,6 +63,10 @@ class Network:
         """Return about where the numbers of a broker's publications begin; 0 where it is not known."""
         return 0
 
+    def links_down(self, _now_s: float) -> list[str]:
+        """Return the configured neighbours whose link is down, or silent."""
+        return []
+
     def neighbours_down(self) -> list[str]:
         """Return the configured neighbours to which there is no link now: what lies behind is not known."""
         return []

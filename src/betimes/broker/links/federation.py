@@ -67,6 +67,7 @@ SWEEP_EVERY_S = 0.25
 REMEMBERED_S = 86_400.0  # a broker that is not heard of for so long after a restart is not waited for
 ADVERTS_MAX = 1_000  # of one broker; the publishers with the lowest rates are left out
 RATE_MEMORY = 0.5  # weight of the earlier rate
+SILENT_BEATS = 2.0  # without a message, before a link counts as down in metrics and alarms
 HOPS_MAX = 64  # of a message to one broker, which may loop while routes change
 
 Deliver = Callable[[Publication, float], None]
@@ -91,7 +92,8 @@ class LinkHealth(NamedTuple):
 
     heard_s: float = math.inf  # since the neighbour was heard of
     round_trip_s: float = math.inf  # the shortest lately
-    is_up: bool = True
+    backlog: int = 0  # messages that wait, and that it may carry
+    is_up: bool = True  # it is open, and its neighbour was heard of lately
 
 
 class Federation(Network):
@@ -119,6 +121,7 @@ class Federation(Network):
         self.packet_bytes_max = packet_bytes_max
         self.counters = counters
         self.ends: dict[str, BrokerLink] = {}  # the links that are up, by neighbour
+        self._met: dict[str, None] = {}  # all neighbours so far, in order
         self.bulletins = LinkState(name, epoch)
         self.life = epoch  # which start of this broker it is
         self._deliver = deliver
@@ -280,6 +283,7 @@ class Federation(Network):
         if old is not None:
             old.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
         log.info("link to %s is up", end.neighbour)
+        self._met[end.neighbour] = None
         self.ends[end.neighbour] = end
         end.is_up = True
         for bulletin in self.bulletins.everything():
@@ -442,12 +446,21 @@ class Federation(Network):
             end.connection.hang_up(Refusal(DisconnectCode.SERVER_SHUTTING_DOWN.value), now_s)
 
     def link_health(self, now_s: float) -> dict[str, LinkHealth]:
-        """Return how the links to all neighbours are, also of those that are configured and down."""
-        down = {name: LinkHealth(is_up=False) for name in self.neighbours_down()}
-        return down | {
-            name: LinkHealth(now_s - end.connection.heard_at_s, 2.0 * end.transit.delay_s)
-            for name, end in self.ends.items()
-        }
+        """Return how the links to all neighbours are, also of those that are down."""
+        waiting, silent_s = self.broker.waiting_by_link(), SILENT_BEATS * self.settings.beat_every_s
+        health = dict.fromkeys([*self._terms, *self._met], LinkHealth(is_up=False))
+        for name, end in self.ends.items():
+            heard_s = now_s - end.connection.heard_at_s
+            health[name] = LinkHealth(
+                heard_s, 2.0 * end.transit.delay_s, waiting.get(name, 0), heard_s <= silent_s
+            )
+        return health
+
+    def links_down(self, now_s: float) -> list[str]:
+        """Return the configured neighbours whose link is down, or silent."""
+        return [
+            name for name, each in self.link_health(now_s).items() if not each.is_up and name in self._terms
+        ]
 
     @property
     def speeds_s_per_kb(self) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -46,6 +47,7 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
         "queue_bytes": ("What waits for clients, about.", statistics.queue_bytes),
         "links": ("Links to other brokers that are up.", len(statistics.links_s_per_kb)),
         "link_queue_messages": ("Messages that wait for links.", statistics.waiting_for_links),
+        "no_route_messages": ("Messages among them that no link leads to.", statistics.waiting_without_route),
         "event_loop_lag_seconds": ("By how much the server's clock was late, at the worst of 15 s.", lag_s),
     }
     counts = statistics.counters
@@ -100,7 +102,8 @@ def _labelled_families(statistics: Statistics) -> Iterable[Metric]:
     messages = {name: count for name, (count, _) in carried.items()}
     sent_bytes = {name: kb * 1000.0 for name, (_, kb) in carried.items()}
     is_up = {name: float(each.is_up) for name, each in statistics.link_health.items()}
-    up = {name: each for name, each in statistics.link_health.items() if each.is_up}
+    up = {name: each for name, each in statistics.link_health.items() if each.heard_s < math.inf}
+    backlog = {name: float(each.backlog) for name, each in statistics.link_health.items()}
     heard_s = {name: each.heard_s for name, each in up.items()}
     round_trip_s = {name: each.round_trip_s for name, each in up.items()}
     denied = {kind.value: statistics.counters.denials.count[kind] for kind in DenialKind}
@@ -109,7 +112,8 @@ def _labelled_families(statistics: Statistics) -> Iterable[Metric]:
     rows: list[tuple[type[_Family], str, str, str, Mapping[str, float]]] = [
         (counter, "lost", reason, "Publications, or copies of them, that did not arrive.", lost),
         (counter, "denied", "kind", "Logins, publications and subscriptions that were denied.", denied),
-        (gauge, "link_up", link, "1: the link is up; 0: it is configured, and down.", is_up),
+        (gauge, "link_up", link, "1: the link is up; 0: it is down, or its neighbour is silent.", is_up),
+        (gauge, "link_backlog_messages", link, "Messages that wait, and that the link may carry.", backlog),
         (gauge, "link_heard_seconds", link, "Since the neighbour was heard of.", heard_s),
         (gauge, "link_round_trip_seconds", link, "The shortest of the last minutes.", round_trip_s),
         (gauge, "link_seconds_per_kilobyte", link, "How slow each link is, on average.", speeds),

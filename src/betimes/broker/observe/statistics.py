@@ -50,6 +50,7 @@ class Statistics:
     link_health: Mapping[str, LinkHealth] = field(default_factory=dict)  # by neighbour
     links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
     waiting_for_links: int = 0  # messages
+    waiting_without_route: int = 0  # of those, whose destinations no link leads to
     promised_bytes_per_s: Mapping[str, int] = field(default_factory=dict)  # on links to others
     reserved_kb: Mapping[str, float] = field(default_factory=dict)  # that went to others by such promises
     guarantees: tuple[int, int] | None = None  # given and refused; None: there is no network
@@ -90,6 +91,7 @@ def gathered(observed: ObservedParts, now_s: float) -> Statistics:
         link_health={} if federation is None else federation.link_health(now_s),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
         waiting_for_links=0 if federation is None else federation.broker.queue_length,
+        waiting_without_route=0 if federation is None else federation.broker.waiting_without_route(),
         promised_bytes_per_s={} if federation is None else federation.reserved.promised_bytes_per_s,
         reserved_kb={} if federation is None else federation.broker.shares.spent_kb,
         guarantees=None if guarantees is None else (guarantees.accepted, guarantees.refused),

@@ -23,6 +23,7 @@ class LinkFacts:
 
     s_per_kb: float = 0.0
     sent_kb: float = 0.0
+    is_up: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class LinkNow:
     source: str
     target: str
     load: float  # the share of time in use
+    is_up: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,7 @@ def read_metrics(text: str) -> BrokerFacts:
             neighbour: LinkFacts(
                 s_per_kb=found.get("betimes_link_seconds_per_kilobyte", 0.0),
                 sent_kb=found.get("betimes_link_sent_bytes_total", 0.0) / 1000.0,
+                is_up=found.get("betimes_link_up", 1.0) > 0.0,
             )
             for neighbour, found in links.items()
         },
@@ -175,7 +178,8 @@ class BrokerWatch:
                 before = first.facts.links.get(neighbour, LinkFacts())
                 busy_s = max(link.sent_kb - before.sent_kb, 0.0) * link.s_per_kb
                 load = min(busy_s / over_s, 1.0) if over_s > 0.0 else 0.0
-                found.append(LinkNow(source=facts.name, target=neighbour, load=load))
+                link_now = LinkNow(source=facts.name, target=neighbour, load=load, is_up=link.is_up)
+                found.append(link_now)
         return sorted(found, key=lambda each: (each.source, each.target))
 
     def _rate(self, name: str) -> float:

@@ -11,6 +11,7 @@ from betimes.reporting.figure_plots import OURS
 from betimes.reporting.report_plots import placed
 
 QUIET, BUSY = "#0072B2", OURS[0]
+DOWN = "#CC0000"
 BUSY_LOAD = 0.7
 LOAD_SHOWN = 0.005  # loads that round to 0 % have no label: the two directions have room for one
 INK = "#888888"  # readable on light and dark displays
@@ -68,6 +69,13 @@ def _dot(name: str, place: tuple[float, float], waiting: float | None) -> dict[s
 
 
 def _line(link: LinkNow) -> dict[str, Any]:
+    if not link.is_up:
+        return {
+            "source": link.source,
+            "target": link.target,
+            "lineStyle": {"width": LINE_WIDTH_MIN, "color": DOWN, "type": "dashed", "curveness": 0.2},
+            "label": {"show": True, "formatter": "down", "color": DOWN},
+        }
     return {
         "source": link.source,
         "target": link.target,

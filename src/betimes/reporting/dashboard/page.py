@@ -13,6 +13,7 @@ from betimes.language.files.table_reader import WrongValueError
 from betimes.model.errors import BetimesError
 from betimes.model.events import number_reading
 from betimes.reporting.dashboard import charts
+from betimes.reporting.dashboard.broker_watch import LinkNow
 from betimes.reporting.dashboard.event_tap import EventTap, filter_problem, topic_problem
 from betimes.reporting.dashboard.feed import LOOK_EVERY_S, Feed
 
@@ -138,7 +139,10 @@ class DashboardPage:
         self._numbers["queue"].set_text(f"{sum(each.queue for each in watch.brokers.values()):,.0f}")
         self._numbers["brokers"].set_text(f"{len(watch.brokers)} of {len(watch.brokers) + len(watch.silent)}")
         silent = "; ".join(f"{address}: {why}" for address, why in watch.silent.items())
-        self._silent.set_text(f"No answer from {silent}" if silent else "")
+        down = ", ".join(f"{link.source} → {link.target}" for link in watch.links() if not link.is_up)
+        problems = [f"No answer from {silent}"] if silent else []
+        problems += [f"Links down: {down}"] if down else []
+        self._silent.set_text("; ".join(problems))
         self._set(self._network, charts.network_options(watch))
         self._set(self._share, charts.share_options(watch.history))
         self._set(self._earning, charts.earning_options(watch.history))
@@ -158,7 +162,9 @@ class DashboardPage:
         if self._subscribers.rows != rows:
             self._subscribers.rows = rows
         self._tables_note.set_text(tables_note(feed))
-        alarms = [_alarm_row(number, each) for number, each in enumerate(feed.alarms)]
+        down = [link for link in feed.watch.links() if not link.is_up]
+        alarms = [_link_row(link) for link in down]
+        alarms += [_alarm_row(number, each) for number, each in enumerate(feed.alarms) if "link" not in each]
         if self._alarms.rows != alarms:
             self._alarms.rows = alarms
         quiet = "No alarms." if feed.alarms_are_heard else "No connection to a broker for alarms: pass --url."
@@ -288,6 +294,18 @@ def _alarm_row(number: int, told: Mapping[str, Any]) -> dict[str, Any]:
         "home": str(told.get("home", "")),
         "measured": _share_text(told.get("measured")),
         "predicted": _share_text(low) if low == high else f"{_share_text(low)} to {_share_text(high)}",
+    }
+
+
+def _link_row(link: LinkNow) -> dict[str, Any]:
+    name = f"link {link.source} → {link.target}"
+    return {
+        "key": name,
+        "state": "down",
+        "subscriber": name,
+        "home": link.source,
+        "measured": "-",
+        "predicted": "-",
     }
 
 
