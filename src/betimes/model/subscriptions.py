@@ -11,6 +11,7 @@ from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.guarantees import Guarantee
 
 ANY_TOPIC = "#"
+USUAL_PRICE = 1.0  # of a subscription that states none
 
 
 class DemandVersion(NamedTuple):
@@ -25,7 +26,7 @@ class QoS:
     """What a subscriber asks for beside the content."""
 
     delay_s_max: float = math.inf  # dl of 000, section 4.2; inf: none stated
-    price: float = 1.0  # for each message in time; pr of 000
+    price: float = USUAL_PRICE  # for each message in time; pr of 000
     reliability: float | None = None  # the requested on-time share (001)
     guarantee: Guarantee | None = None  # to be reserved along the route (004)
 

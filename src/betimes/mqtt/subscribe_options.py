@@ -35,11 +35,6 @@ class SubscribeOptions:
     resumes: bool = False  # the subscriber may disconnect and resume later
     texts: tuple[tuple[str, str], ...] = field(default=(), compare=False)  # the properties as written
 
-    @property
-    def states_price(self) -> bool:
-        """Tell whether the subscriber stated a price."""
-        return any(name == PRICE for name, _ in self.texts)
-
 
 def read_options(properties: Iterable[tuple[str, str]]) -> SubscribeOptions | None:
     """Return the options in these user properties; None if they hold none of Betimes's.

@@ -41,9 +41,11 @@ def test_a_price_above_the_granted_one_is_refused_with_the_granted_one():
     assert client.subscribe("t", properties={"price": "5"}).reason_codes[0].value == 0
 
 
-def test_a_subscription_without_a_price_is_granted_whatever_the_account():
+@pytest.mark.parametrize("properties", [{"max-delay": "1s"}, {"price": "1"}, {}])
+def test_the_usual_price_is_granted_whatever_the_account(properties):
     client = Client(new_hub(access_control=ann(price_max=0.5)), username="ann")
-    assert client.subscribe("t", properties={"max-delay": "1s"}).reason_codes[0].value == 0
+    assert client.subscribe("t", properties=properties).reason_codes[0].value == 0
+    assert client.subscribe("t", properties={"price": "1.1"}).reason_codes[0].value == QUOTA_EXCEEDED
 
 
 def test_subscriptions_of_an_account_are_counted_over_its_sessions_until_they_are_gone():

@@ -23,6 +23,7 @@ from betimes.broker.replay.range_read import RangeReading
 from betimes.broker.replay.resume import NotYetError, Resumption, check_resume
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import TextError
+from betimes.model.subscriptions import USUAL_PRICE
 from betimes.model.user_properties import DEFINITE
 from betimes.mqtt.reason_codes import GRANTED, REASON_TEXT_MAX, SubscribeCode
 
@@ -159,12 +160,12 @@ def _subscribe_one(
 def _beyond_account(account: Account, request: SubscribeRequest, *, is_new: bool) -> str:
     """Return why a subscription is more than its client's account grants; empty if it is not.
 
-    A subscription that states no price has the usual one, or the highest that is granted.
+    The usual price is never refused: clients state it without thinking, and it counts for what is granted.
     """
     grants, options = account.grants, request.options
     if is_new and account.subscriptions >= grants.subscriptions_max:
         return f"{account.spoken} has {grants.subscriptions_max:,} subscriptions, which is all it may have"
-    if options is not None and options.states_price and options.qos.price > grants.price_max:
+    if options is not None and options.qos.price > max(grants.price_max, USUAL_PRICE):
         return f"a price of {options.qos.price:g}: {account.spoken} allows {grants.price_max:g} at most"
     return ""
 
