@@ -25,6 +25,8 @@ from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.custody import AwaitingDemand, Custody
 from betimes.broker.links.duplicates import SeenEvents
+from betimes.broker.links.handshake import LinkSecret
+from betimes.broker.links.link_base import HalfOpenLinks
 from betimes.broker.links.local_demand import LocalDemand
 from betimes.broker.links.packets import (
     BROKER,
@@ -106,6 +108,7 @@ class Federation(Network):
         epoch: int,
         packet_bytes_max: int,
         counters: Counters,
+        secret: LinkSecret,
         deliver: Deliver,
         lose: Lose,
         recorder: Recorder | None = None,
@@ -117,6 +120,8 @@ class Federation(Network):
         self.settings = settings
         self.packet_bytes_max = packet_bytes_max
         self.counters = counters
+        self.secret = secret
+        self.half_open = HalfOpenLinks()
         self.ends: dict[str, BrokerLink] = {}  # the links that are up, by neighbour
         self.bulletins = LinkState(name, epoch)
         self.life = epoch  # which start of this broker it is
@@ -174,7 +179,7 @@ class Federation(Network):
     def answer(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Accept the connection of a neighbour as a link, or refuse it."""
         neighbour = property_of(packet.user_properties, BROKER) or ""
-        BrokerLink(self, connection, self.terms(neighbour), now_s).answer(packet, now_s)
+        BrokerLink(self, connection, self.terms(neighbour), now_s).answer(packet)
 
     def brokers(self) -> Collection[str]:
         """Return the names of all known brokers."""

@@ -6,7 +6,8 @@ PUBACK shows the round trip time. Sans-I/O; the overlay handles the messages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 import mqtt5
 
@@ -46,13 +47,10 @@ class PeerLink(NeighbourLink):
     def _identity(self) -> list[tuple[str, str]]:
         return [*super()._identity(), (AGREEMENT, self.overlay.plan.agreement.text)]
 
-    def _refuse(self, code: ConnectCode, text: str) -> None:
-        self.overlay.complain(self.neighbour or self.connection.peer, f"is refused: {text}")
-        super()._refuse(code, text)
-
-    def _refusal(self, packet: mqtt5.ConnectPacket, _now_s: float) -> tuple[ConnectCode, str] | None:
-        properties, ours = packet.user_properties, self.overlay.plan.agreement.text
-        address = property_of(properties, PEER)
+    def _refusal(
+        self, identity: Sequence[tuple[str, str]], _now_s: float
+    ) -> tuple[ConnectCode, str] | None:
+        ours, address = self.overlay.plan.agreement.text, property_of(identity, PEER)
         if address is None:
             return ConnectCode.NOT_AUTHORIZED, "this is a peer without brokers, and links with peers only"
         try:
@@ -62,7 +60,7 @@ class PeerLink(NeighbourLink):
         if address == self.overlay.address:
             return ConnectCode.CLIENT_ID_NOT_VALID, f"{address} is the address of this peer itself"
         self.neighbour = address
-        theirs = property_of(properties, AGREEMENT)
+        theirs = property_of(identity, AGREEMENT)
         if theirs != ours:
             return (
                 ConnectCode.NOT_AUTHORIZED,
@@ -74,6 +72,10 @@ class PeerLink(NeighbourLink):
         self.overlay.refused(self.neighbour, text)
         self.connection.close()
         self.lost(now_s)
+
+    def _distrusted(self, text: str) -> NoReturn:
+        self.overlay.refused(self.neighbour, text)
+        super()._distrusted(text)
 
     def _check_dialled(self, name: str | None, _now_s: float) -> None:
         if name != self.neighbour:
