@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mqtt5
 import pytest
-from tests.broker.links.neighbours import DiallingNeighbour
+from tests.broker.neighbours import DiallingNeighbour
 from tests.broker.networks import Net
 from tests.broker.talking import Client, new_hub
 

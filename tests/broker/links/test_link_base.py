@@ -7,7 +7,7 @@ from typing import Any
 
 import mqtt5
 import pytest
-from tests.broker.links.neighbours import NONCE, auth, counted_nonces, secret
+from tests.broker.neighbours import NONCE, auth, counted_nonces, secret
 from tests.broker.talking import new_hub
 
 from betimes.broker.core.connection import Channel, Connection

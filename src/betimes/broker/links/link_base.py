@@ -28,7 +28,7 @@ from betimes.mqtt.packets import QUALITIES
 from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, Refusal
 
 UNDER_WAY_MAX = 10_000  # a neighbour that acknowledges none of so many packets has failed
-HALF_OPEN_MAX = 64  # connections that claim to be links, and have not proven the secret
+HALF_OPEN_MAX = 64  # connections that claim to be links, and are not accepted yet
 
 
 class Phase(Enum):
@@ -198,8 +198,8 @@ class NeighbourLink(ABC):
 
     @property
     def is_half_open(self) -> bool:
-        """Tell whether the neighbour claims to be one, and has not proven the secret."""
-        return self._phase is Phase.CHALLENGE_SENT and not self.connection.closing
+        """Tell whether the neighbour claims to be one, and is not accepted yet."""
+        return self._phase in (Phase.CHALLENGE_SENT, Phase.PROVEN) and not self.connection.closing
 
     def crowd_out(self) -> None:
         """Refuse a neighbour that took too long to prove itself, in favour of a later one."""
@@ -343,7 +343,7 @@ class NeighbourLink(ABC):
 
 
 class HalfOpenLinks:
-    """The connections of one process that claim to be links and have not proven the secret.
+    """The connections of one process that claim to be links, and are not accepted yet.
 
     Where there are too many, the oldest is refused: a neighbour needs one round trip to prove itself.
     """

@@ -13,8 +13,7 @@ from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.federation import Federation
 from betimes.broker.net.socket_line import DialedLine, LineOwner
 from betimes.broker.net.supervisor import Supervisor
-from betimes.broker.peers.link import PeerLink
-from betimes.broker.peers.overlay import PeerOverlay
+from betimes.broker.peers.overlay import PeerCall, PeerOverlay
 from betimes.broker.peers.settings import split_address
 from betimes.model.network_settings import LinkTerms
 
@@ -87,16 +86,16 @@ class PeerDialer:
         self._tls = tls
         self._tasks = tasks
 
-    def dial(self, overlay: PeerOverlay, address: str) -> None:
+    def dial(self, overlay: PeerOverlay, call: PeerCall) -> None:
         """Begin to dial a peer; the overlay hears whether it is there."""
-        self._tasks.run(self._dial(overlay, address), f"dialling {address}")
+        self._tasks.run(self._dial(overlay, call), f"dialling {call.address}")
 
-    async def _dial(self, overlay: PeerOverlay, address: str) -> None:
+    async def _dial(self, overlay: PeerOverlay, call: PeerCall) -> None:
         def open_link(connection: Connection, now_s: float) -> None:
-            PeerLink(overlay, connection, address, now_s).dial()
+            overlay.open_link(call, connection, now_s)
 
-        line = await _dial(self._listener, open_link, *split_address(address), self._tls)
+        line = await _dial(self._listener, open_link, *split_address(call.address), self._tls)
         if isinstance(line, str):
-            log.info("peer %s: %s", address, line)
-            overlay.dial_failed(address, self._listener.now_s())
+            log.info("peer %s: %s", call.address, line)
+            overlay.dial_failed(call, self._listener.now_s())
             self._listener.flush()
