@@ -25,7 +25,7 @@ from typing import Any
 from unittest import mock
 
 import pyarrow.parquet as pq
-from tests.broker.neighbours import counted_nonces
+from tests.broker.neighbours import auth, counted_nonces
 from tests.golden.packets import puback, pubcomp, pubrec, shown
 
 from betimes import __version__
@@ -36,11 +36,14 @@ from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.links.broker_link import BrokerLink
+from betimes.broker.links.handshake import Side
+from betimes.broker.links.link_base import NeighbourLink
 from betimes.broker.net.background import promised_subscriptions
 from betimes.broker.observe.prometheus import exposition
 from betimes.broker.observe.statistics import gathered
 from betimes.broker.observe.sys_topics import SysTopics
 from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, TelemetryLog, TelemetryTopics
+from betimes.broker.peers.link import PeerLink
 from betimes.broker.peers.overlay import PeerCall, PeerOverlay
 from betimes.broker.peers.settings import Agreement, PeerPlan
 from betimes.broker.peers.status import StatusPublisher
@@ -366,6 +369,20 @@ class World:
         """Open a socket, and send at once."""
         self.open(client, broker)
         self.feed(client, *packets)
+
+    def come_as_neighbour(
+        self, client: str, broker: str, connect: bytes, *packets: bytes, is_there: bool = True
+    ) -> None:
+        """Open a socket, prove the secret if that is asked for, and send; is a peer at its address?"""
+        self.come(client, broker, connect)
+        link = self.clients[client].connection.link
+        if isinstance(link, NeighbourLink) and link._transcript is not None:
+            secret = link._owner.secret
+            self.feed(client, auth(secret.proof(Side.DIALLER, link._transcript)).write())
+        if isinstance(link, PeerLink) and is_there:
+            link.confirmed(self.now_s)
+        if packets:
+            self.feed(client, *packets)
 
     def drop(self, client: str) -> None:
         """Let a client vanish without a word."""
