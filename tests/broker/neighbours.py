@@ -1,4 +1,4 @@
-"""How do tests play a neighbour of a broker or a peer? A client that knows the handshake, or gets it wrong."""
+"""How do tests play a neighbour of a broker or a peer? A client that knows the handshake, or does not."""
 
 from __future__ import annotations
 

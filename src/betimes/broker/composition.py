@@ -108,9 +108,7 @@ def compose(
         return Composition(hub=hub, handlers=handlers, store=store, admission=admission)
     if store is not None:
         store.deliveries.start_after(epoch)  # a number is never used again, also after a restart
-    federation = federate(
-        hub, settings.network, epoch=epoch, store=store, recorder=recorder, nonce=nonce
-    )
+    federation = federate(hub, settings.network, epoch=epoch, store=store, recorder=recorder, nonce=nonce)
     guarantees = Guarantees(hub, federation.reserved)
     handovers = Handovers(hub, federation, store, now_s)
     hub.extend(guarantees)

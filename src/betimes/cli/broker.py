@@ -56,9 +56,10 @@ connect_within, keep_alive, session_expiry, client_id_letters.
 writes a file), size (of all files; the broker deletes the oldest).
 
 \\[network]: links to other brokers: secret or secret_file (the same at all brokers), named_certificates \
-(brokers show certificates with their names), strategy, queue, queue_size, beat, lost_after; and for each neighbour \\[\\[network.links]]: to (its name), address \
-(left out if the neighbour dials), tls, authorities, certificate and key (to show to the neighbour), rate (the highest send rate), \
-speed (assumed until the broker has measured it).
+(brokers show certificates with their names), strategy, queue, queue_size, beat, lost_after; and for each \
+neighbour \\[\\[network.links]]: to (its name), address (left out if the neighbour dials), tls, authorities, \
+certificate and key (to show to the neighbour), rate (the highest send rate), speed (assumed until \
+the broker has measured it).
 
 \\[buffer]: the replay buffer, from which subscribers resume: keep (true), size (64MB), messages, overwrite \
 (lrp, random, pwp, value-decay, disconnection-aware), outage (how long subscribers are away), fetch (topics \

@@ -226,11 +226,13 @@ def test_a_proof_that_is_reflected_proves_nothing(owner):
     attacked.answer(connect)
     (other_challenge,) = said(attacked)
     assert challenge.authentication_data != other_challenge.authentication_data
-    attacked.handle(auth(challenge.authentication_data[NONCE_BYTES:]), 0.0)  # the acceptor's proof of a itself
+    of_acceptor = challenge.authentication_data[NONCE_BYTES:]  # the proof of a itself
+    attacked.handle(auth(of_acceptor), 0.0)
     attacked_again = new_end(owner, dialled=False)
     attacked_again.answer(connect)
     (last,) = said(attacked_again)
-    attacked_again.handle(auth(last.authentication_data[NONCE_BYTES:]), 0.0)  # of the very same connection
+    of_acceptor = last.authentication_data[NONCE_BYTES:]  # and of the very same connection
+    attacked_again.handle(auth(of_acceptor), 0.0)
     for end in (attacked, attacked_again):
         (connack,) = said(end)
         assert connack.reason_code.value == 0x86

@@ -123,7 +123,9 @@ def test_brokers_show_each_other_certificates_with_their_names(tmp_path, caplog)
             await until(lambda: up(a) == {"b"} and up(b) == {"a"})
             # knows the secret and has a good certificate, but of another name
             async with broker("c", made.terms(b, made.of("other")), named_certificates=True) as c:
-                await until(lambda: "is refused: the certificate that it shows does not name c" in caplog.text)
+                await until(
+                    lambda: "is refused: the certificate that it shows does not name c" in caplog.text
+                )
                 assert up(c) == set()
             caplog.clear()
             caplog.set_level("INFO")
@@ -151,10 +153,12 @@ def test_a_listener_with_the_certificate_of_another_broker_is_left(tmp_path, cap
 
 def test_a_network_of_named_certificates_has_no_link_without_tls(caplog):
     async def test():
-        async with broker("b", named_certificates=True) as b:
-            async with broker("a", LinkTerms(to="b", host="127.0.0.1", port=b.ports[0])) as a:
-                await until(lambda: "does not name a" in caplog.text)
-                assert (up(a), up(b)) == (set(), set())
+        async with (
+            broker("b", named_certificates=True) as b,
+            broker("a", LinkTerms(to="b", host="127.0.0.1", port=b.ports[0])) as a,
+        ):
+            await until(lambda: "does not name a" in caplog.text)
+            assert (up(a), up(b)) == (set(), set())
 
     run(test())
 
@@ -201,13 +205,15 @@ def test_a_fake_broker_is_sent_no_secret_and_injects_no_event(caplog):
 
     async def test():
         async with fake_broker(answer) as (port, heard):
-            async with broker("a", LinkTerms(to="b", host="127.0.0.1", port=port)) as a:
-                async with calling(a, "alice") as alice:
-                    await alice.ask(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("news")]))
-                    await until(lambda: caplog.text.count("link to b:") >= 2 or up(a))
-                    assert up(a) == set()
-                    alice.write(mqtt5.PingReqPacket())
-                    assert isinstance(await alice.read(), mqtt5.PingRespPacket), "and no event"
+            async with (
+                broker("a", LinkTerms(to="b", host="127.0.0.1", port=port)) as a,
+                calling(a, "alice") as alice,
+            ):
+                await alice.ask(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("news")]))
+                await until(lambda: caplog.text.count("link to b:") >= 2 or up(a))
+                assert up(a) == set()
+                alice.write(mqtt5.PingReqPacket())
+                assert isinstance(await alice.read(), mqtt5.PingRespPacket), "and no event"
             assert heard
             assert b"hush hush" not in heard
 
@@ -216,18 +222,17 @@ def test_a_fake_broker_is_sent_no_secret_and_injects_no_event(caplog):
 
 def test_a_neighbour_that_proves_nothing_is_cut_off_in_time():
     async def test():
-        async with broker("b", limits=Limits(connect_within_s=0.2)) as b:
-            async with calling(b) as caller:
-                identity = [("$betimes-link", VERSION), ("$betimes-broker", "x"), ("$betimes-life", "7")]
-                connect = mqtt5.ConnectPacket(
-                    "x",
-                    authentication_method="betimes-link",
-                    authentication_data=b"n" * 32,
-                    user_properties=identity,
-                )
-                assert isinstance(await caller.ask(connect), mqtt5.AuthPacket)
-                assert await ending(caller) == b""
-                await until(lambda: not b.lines)
+        async with broker("b", limits=Limits(connect_within_s=0.2)) as b, calling(b) as caller:
+            identity = [("$betimes-link", VERSION), ("$betimes-broker", "x"), ("$betimes-life", "7")]
+            connect = mqtt5.ConnectPacket(
+                "x",
+                authentication_method="betimes-link",
+                authentication_data=b"n" * 32,
+                user_properties=identity,
+            )
+            assert isinstance(await caller.ask(connect), mqtt5.AuthPacket)
+            assert await ending(caller) == b""
+            await until(lambda: not b.lines)
 
     run(test())
 
@@ -240,9 +245,7 @@ def test_a_handshake_is_not_relayed_from_one_tls_connection_to_another(tmp_path,
             towards_b = link_tls_context(made.authority, made.of("m"), checks_host=False)
 
             async def relay(reader, writer):
-                far_reader, far_writer = await asyncio.open_connection(
-                    "127.0.0.1", b.ports[0], ssl=towards_b
-                )
+                far_reader, far_writer = await asyncio.open_connection("127.0.0.1", b.ports[0], ssl=towards_b)
                 await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
 
             # even with a certificate of the right name

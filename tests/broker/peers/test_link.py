@@ -24,8 +24,8 @@ class Stranger(DiallingNeighbour):
     def __init__(self, net: PeerNet, name: str = "a", *, is_there: bool = True, **changes: Any) -> None:
         properties = {LINK: VERSION, PEER: "s:1", LIFE: "1", AGREEMENT: OURS} | changes.pop("properties", {})
         told = [(key, value) for key, value in properties.items() if value is not None]
-        changes = {"secret_text": "", "now_s": net.now_s} | changes
-        super().__init__(net.hubs[name], "s:1", told, **changes)
+        changes.setdefault("secret_text", "")
+        super().__init__(net.hubs[name], "s:1", told, now_s=net.now_s, **changes)
         if is_there:
             self.connection_confirmed()
 
@@ -52,6 +52,7 @@ def test_a_peer_with_the_same_agreement_is_let_in():
     net = started()
     stranger = Stranger(net)
     assert stranger.connack.reason_code.value == 0
+    assert stranger.challenge is not None
     assert dict(stranger.challenge.user_properties)[PEER] == address("a")
     assert set(net.overlay("a").mail.links) == {"s:1"}
 
@@ -201,19 +202,27 @@ def test_the_address_of_another_peer_is_not_believed_and_that_peer_keeps_its_pla
     assert thief.connection.closing
     assert "did not open that connection" in net.overlay("a").complaints[-1]
     assert net.overlay("a").mail.links == {address("b"): link}
-    assert address("b") in net.overlay("a").publisher.children.by_name
+    publisher = net.overlay("a").publisher
+    assert publisher is not None
+    assert address("b") in publisher.children.by_name
 
 
-def test_a_peer_confirms_only_the_connection_that_it_opened_to_the_one_that_asks():
+def test_a_peer_confirms_only_the_connection_that_it_opened_to_the_one_that_asks(monkeypatch):
     net = started()
     net.start("b", join="a", wanted="x > 5")
-    opened = []
-    overlay = net.overlay("b")
+    opened = list[PeerLink]()
     confirm = net.overlay("a").confirm
-    net.overlay("a").confirm = lambda link, now_s: (opened.append(link), confirm(link, now_s))  # type: ignore[method-assign]
+
+    def noted(link: PeerLink, now_s: float) -> None:
+        opened.append(link)
+        assert net.overlay("b").has_opened(address("a"), link.opening)
+        assert not net.overlay("b").has_opened(address("c"), link.opening)
+        confirm(link, now_s)
+
+    monkeypatch.setattr(net.overlay("a"), "confirm", noted)
     net.run(5.0)
-    assert opened
-    assert not overlay.has_opened(address("a"), opened[0].opening), "it is up already"
-    asking = Stranger(net, "b", is_there=False, properties={CONFIRMS: opened[0].opening})
+    (link,) = opened
+    assert link.is_up
+    asking = Stranger(net, "b", is_there=False, properties={CONFIRMS: link.opening})
     assert asking.connack.reason_code.value == 0x87
     assert "did not open" in asking.connack.reason_str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from betimes.broker.peers.packets import ISSUED_MAX, Descriptor
 from betimes.broker.peers.settings import address_of
 from betimes.broker.peers.view import (
     CONTACTS_MAX,
@@ -17,7 +18,6 @@ from betimes.broker.peers.view import (
     SENT_PUBLISHERS,
     PeerView,
 )
-from betimes.broker.peers.packets import ISSUED_MAX, Descriptor
 from betimes.matching.dz.expressions import WHOLE, read_dz
 from betimes.peers.parents import Card
 

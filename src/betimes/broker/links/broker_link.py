@@ -74,9 +74,7 @@ class BrokerLink(NeighbourLink):
     def _client_id(self) -> str:
         return f"{self.federation.name}->{self.neighbour}"
 
-    def _refusal(
-        self, _identity: Sequence[tuple[str, str]], now_s: float
-    ) -> tuple[ConnectCode, str] | None:
+    def _refusal(self, _identity: Sequence[tuple[str, str]], now_s: float) -> tuple[ConnectCode, str] | None:
         if not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
             return ConnectCode.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours"
         if not self._is_certified:

@@ -28,6 +28,7 @@ from betimes.mqtt.packets import QUALITIES
 from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, Refusal
 
 UNDER_WAY_MAX = 10_000  # a neighbour that acknowledges none of so many packets has failed
+TEXT_LETTERS_MAX = 500  # of a neighbour's own words in the log
 HALF_OPEN_MAX = 64  # connections that claim to be links, and are not accepted yet
 
 
@@ -145,7 +146,11 @@ class NeighbourLink(ABC):
 
     def _challenged(self, packet: mqtt5.AuthPacket, now_s: float) -> None:
         """Verify the proof of the neighbour that this side dialled; only then send our own."""
-        data, properties, secret = packet.authentication_data or b"", packet.user_properties, self._owner.secret
+        data, properties, secret = (
+            packet.authentication_data or b"",
+            packet.user_properties,
+            self._owner.secret,
+        )
         nonce, proof = data[:NONCE_BYTES], data[NONCE_BYTES:]
         binding = self.connection.channel.binding
         transcript = Transcript(self._ours, Hello.of(nonce, properties), binding)
@@ -186,7 +191,8 @@ class NeighbourLink(ABC):
         if self._phase not in (Phase.CONNECT_SENT, Phase.PROOF_SENT):
             raise LinkError("a CONNACK out of turn")
         if packet.reason_code.value:
-            self._rejected(packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}", now_s)
+            text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
+            self._rejected(_in_one_line(text), now_s)
             return
         if self._phase is not Phase.PROOF_SENT:
             self._distrusted(f"it accepts the link without a proof of the secret of this {self.network}")
@@ -195,6 +201,11 @@ class NeighbourLink(ABC):
             self.connection.packet_bytes_max = packet.max_packet_size
         self._phase = Phase.OPEN
         self._up(now_s)
+
+    @property
+    def _who(self) -> str:
+        """Return what the log calls the neighbour: its address, where its name may be invented."""
+        return self.neighbour if self.is_up or self.connection.is_dialled else self.connection.peer
 
     @property
     def is_half_open(self) -> bool:
@@ -223,8 +234,8 @@ class NeighbourLink(ABC):
         return [(LINK, VERSION), (self.name_property, self._name), (LIFE, str(self._owner.life))]
 
     def _refuse(self, code: ConnectCode, text: str) -> None:
-        """Refuse a neighbour; the log has its address, as its name may be invented."""
-        self._owner.complain(self.connection.peer, f"is refused: {text}")
+        """Refuse a neighbour."""
+        self._owner.complain(self._who, f"is refused: {text}")
         self.connection.refuse(code, text)
 
     # --- packets and time
@@ -265,7 +276,7 @@ class NeighbourLink(ABC):
             else:
                 raise LinkError(f"{type(packet).__name__} has no place on a link")
         except LinkError as error:
-            self._owner.complain(self.neighbour, str(error))
+            self._owner.complain(self._who, str(error))
             self.connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, str(error)), now_s)
 
     def tick(self, now_s: float) -> None:
@@ -284,9 +295,7 @@ class NeighbourLink(ABC):
     # --- for subclasses
 
     @abstractmethod
-    def _refusal(
-        self, identity: Sequence[tuple[str, str]], now_s: float
-    ) -> tuple[ConnectCode, str] | None:
+    def _refusal(self, identity: Sequence[tuple[str, str]], now_s: float) -> tuple[ConnectCode, str] | None:
         """Return why a neighbour that knows the secret is refused; None if it is accepted."""
 
     @abstractmethod
@@ -316,7 +325,7 @@ class NeighbourLink(ABC):
     def _left(self, packet: mqtt5.DisconnectPacket) -> None:
         """Handle the neighbour's DISCONNECT."""
         if packet.reason_str:
-            self._owner.complain(self.neighbour, f"it hangs up: {packet.reason_str}")
+            self._owner.complain(self._who, f"it hangs up: {_in_one_line(packet.reason_str)}")
 
     def _calibrate(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
         """Learn the offset of the two clocks from a beat."""
@@ -340,6 +349,11 @@ class NeighbourLink(ABC):
         if not self.connection.send(packet):
             text = f"{self.neighbour} takes no message of {len(payload)} bytes"
             self.connection.hang_up(Refusal(DisconnectCode.PACKET_TOO_LARGE.value, text), now_s)
+
+
+def _in_one_line(text: str) -> str:
+    """Return a text of the neighbour as the log has it."""
+    return " ".join(text.split())[:TEXT_LETTERS_MAX]
 
 
 class HalfOpenLinks:

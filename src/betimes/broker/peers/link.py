@@ -68,9 +68,7 @@ class PeerLink(NeighbourLink):
         hello = self._ours if self._transcript is None else self._transcript.dialler
         return hello.nonce.hex()
 
-    def _refusal(
-        self, identity: Sequence[tuple[str, str]], _now_s: float
-    ) -> tuple[ConnectCode, str] | None:
+    def _refusal(self, identity: Sequence[tuple[str, str]], _now_s: float) -> tuple[ConnectCode, str] | None:
         ours, address = self.overlay.plan.agreement.text, property_of(identity, PEER)
         if address is None:
             return ConnectCode.NOT_AUTHORIZED, "this is a peer without brokers, and links with peers only"

@@ -39,7 +39,16 @@ from betimes.matching.dz.spaces import cells_dz, event_cells, filter_dz
 from betimes.model.overlay_settings import Metric
 from betimes.model.telemetry import Reason
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
-from betimes.peers.messages import Adopt, Connect, Got, Notice, PeerAccepted, PeerEffect, PeerRefresh, SendToPeer
+from betimes.peers.messages import (
+    Adopt,
+    Connect,
+    Got,
+    Notice,
+    PeerAccepted,
+    PeerEffect,
+    PeerRefresh,
+    SendToPeer,
+)
 from betimes.peers.parents import PUBLISHER_DELAY
 from betimes.peers.peer import Peer
 

@@ -186,7 +186,5 @@ def _has_room(told: KnownPeer, known: Mapping[str, KnownPeer]) -> bool:
     """Tell whether one more card by hearsay of the same peer is taken in; O(n) in the known peers."""
     hearsay = [each.told_by for name, each in known.items() if not each.is_direct and name != told.card.name]
     if told.card.publishes:
-        return (
-            hearsay.count(told.told_by) < PUBLISHERS_TOLD_MAX and len(hearsay) < PUBLISHERS_HEARSAY_MAX
-        )
+        return hearsay.count(told.told_by) < PUBLISHERS_TOLD_MAX and len(hearsay) < PUBLISHERS_HEARSAY_MAX
     return hearsay.count(told.told_by) < OTHERS_TOLD_MAX
