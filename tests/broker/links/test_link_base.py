@@ -167,6 +167,7 @@ def test_who_acknowledges_nothing_is_hung_up_on(end):
 # --- the handshake, and the attacks on it
 
 
+@pytest.mark.mqtt("MQTT-4.12.0-2", "MQTT-4.12.0-3", "MQTT-4.12.0-5")
 def test_both_sides_open_the_link_and_the_secret_is_never_sent(owner):
     written = bytearray()
     dialler, acceptor = new_end(owner), new_end(Owner(life=2), name="b", dialled=False)
@@ -183,7 +184,9 @@ def test_both_sides_open_the_link_and_the_secret_is_never_sent(owner):
     dialler.handle(connack, 0.0)
     assert (dialler.is_up, acceptor.is_up) == (True, True)
     assert (dialler.life, acceptor.life) == ("2", "1")
+    assert {each.reason_code.value for each in (challenge, proof)} == {0x18}
     for packet in (challenge, proof, connack):
+        assert packet.authentication_method == connect.authentication_method
         written += packet.write()
     assert b"hush" not in written
     assert connect.password is None
@@ -300,6 +303,16 @@ def test_nonsense_in_the_middle_of_a_handshake_is_refused_by_a_connack(owner):
     (connack,) = said(acceptor)
     assert isinstance(connack, mqtt5.ConnAckPacket)
     assert connack.reason_code.value == 0x82
+
+
+@pytest.mark.mqtt("MQTT-3.15.2-3", "MQTT-4.12.0-4")
+def test_a_challenge_that_is_larger_than_the_neighbour_takes_is_not_sent(owner):
+    acceptor = new_end(owner, name="b", dialled=False)
+    acceptor.connection.packet_bytes_max = 100
+    acceptor.answer(said(new_end(owner))[0])
+    (connack,) = said(acceptor)
+    assert (type(connack), connack.reason_code.value) == (mqtt5.ConnAckPacket, 0x95)
+    assert acceptor.connection.closing
 
 
 def test_of_too_many_that_prove_nothing_the_oldest_is_refused(owner):

@@ -141,8 +141,11 @@ class NeighbourLink(ABC):
             self._phase = Phase.CHALLENGE_SENT
             self.life = property_of(properties, LIFE)
             self.connection.link = self
-            self._authenticate(ours.nonce + secret.proof(Side.ACCEPTOR, self._transcript), ours.identity)
-            self._owner.half_open.add(self)
+            proof = secret.proof(Side.ACCEPTOR, self._transcript)
+            if self._authenticate(ours.nonce + proof, ours.identity):
+                self._owner.half_open.add(self)
+            else:
+                self._refuse(ConnectCode.PACKET_TOO_LARGE, "a link needs packets of some hundred bytes")
 
     def _challenged(self, packet: mqtt5.AuthPacket, now_s: float) -> None:
         """Verify the proof of the neighbour that this side dialled; only then send our own."""
@@ -216,8 +219,8 @@ class NeighbourLink(ABC):
         """Refuse a neighbour that took too long to prove itself, in favour of a later one."""
         self._refuse(ConnectCode.SERVER_BUSY, "too many links are about to open")
 
-    def _authenticate(self, data: bytes, identity: tuple[tuple[str, str], ...]) -> None:
-        self.connection.send(
+    def _authenticate(self, data: bytes, identity: tuple[tuple[str, str], ...]) -> bool:
+        return self.connection.send(
             mqtt5.AuthPacket(
                 reason_code=mqtt5.AuthReasonCode.CONTINUE_AUTHENTICATION,
                 authentication_method=METHOD,

@@ -266,6 +266,10 @@ class PeerOverlay(Network):
         link = self._opening.get(address)
         return link is not None and not link.connection.closing and link.opening == opening
 
+    def _not_opening(self, link: PeerLink) -> None:
+        if self._opening.get(link.neighbour) is link:
+            del self._opening[link.neighbour]
+
     def confirm(self, link: PeerLink, _now_s: float) -> None:
         """Dial the address that a neighbour states: no place is given, and no word believed, before."""
         self._dial(self, PeerCall(link.neighbour, link))
@@ -273,7 +277,7 @@ class PeerOverlay(Network):
     def link_up(self, link: PeerLink, now_s: float) -> None:
         """Use a link, and send the messages that waited for it."""
         link.is_up = True
-        self._opening.pop(link.neighbour, None)
+        self._not_opening(link)
         outlived = self.mail.up(link, self.address)
         if outlived is not None:
             self._gone_with(link.neighbour, now_s)
@@ -285,6 +289,7 @@ class PeerOverlay(Network):
     def link_down(self, link: PeerLink, now_s: float) -> None:
         """Note that a link has ended; unless it was spare, the peer behind it is taken to be gone."""
         was_up, link.is_up = link.is_up, False
+        self._not_opening(link)
         self.mail.keep_delay(link)
         if not was_up:
             self.dial_failed(PeerCall(link.neighbour), now_s)
@@ -299,7 +304,6 @@ class PeerOverlay(Network):
         if call.confirms is not None:
             call.confirms.unconfirmed("it cannot be dialled")
             return
-        self._opening.pop(address, None)
         if address in self.mail.links:
             return  # the peer dialled this one meanwhile
         self.mail.take_waiting(address)
