@@ -120,8 +120,7 @@ class Federation(Network):
         self.settings = settings
         self.packet_bytes_max = packet_bytes_max
         self.counters = counters
-        self.secret = secret
-        self.half_open = HalfOpenLinks()
+        self.secret, self.half_open = secret, HalfOpenLinks()
         self.ends: dict[str, BrokerLink] = {}  # the links that are up, by neighbour
         self.bulletins = LinkState(name, epoch)
         self.life = epoch  # which start of this broker it is
@@ -144,9 +143,7 @@ class Federation(Network):
         if custody is not None:
             self._restore_demand(custody)
         self._routes_are_old = False
-        self._estimates_at_s = -math.inf
-        self._adverts_at_s = -math.inf
-        self._sweep_at_s = -math.inf
+        self._estimates_at_s = self._adverts_at_s = self._sweep_at_s = -math.inf
         self._terms = {terms.to: terms for terms in settings.links}
         nothing = routes_by(self.bulletins, name, self._demand.homes, [])
         self.broker = Broker(

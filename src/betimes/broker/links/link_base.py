@@ -32,7 +32,7 @@ TEXT_LETTERS_MAX = 500  # of a neighbour's own words in the log
 HALF_OPEN_MAX = 64  # connections that claim to be links, and are not accepted yet
 
 
-class Phase(Enum):
+class LinkPhase(Enum):
     """How far a link is; the driver ends one that is not open in time (`connect_within`)."""
 
     NEW = auto()
@@ -100,7 +100,7 @@ class NeighbourLink(ABC):
         self._settings = settings
         self._beat_at_s = now_s
         self._ticked_s = now_s
-        self._phase = Phase.NEW
+        self._phase = LinkPhase.NEW
         self._ours = Hello(b"", ())  # what the dialler said
         self._transcript: Transcript | None = None  # what both said, as the acceptor knows it
         self._called: str | None = None  # the name that the dialled neighbour has proven to have
@@ -112,7 +112,7 @@ class NeighbourLink(ABC):
     def dial(self) -> None:
         """Send CONNECT, with our identity, to the neighbour."""
         self.connection.link = self
-        self._phase = Phase.CONNECT_SENT
+        self._phase = LinkPhase.CONNECT_SENT
         self._ours = Hello.of(self._owner.secret.nonce(), self._identity())
         self.connection.send(
             mqtt5.ConnectPacket(
@@ -138,7 +138,7 @@ class NeighbourLink(ABC):
             secret = self._owner.secret
             ours, theirs = Hello.of(secret.nonce(), self._identity()), Hello.of(nonce, properties)
             self._transcript = Transcript(theirs, ours, self.connection.channel.binding)
-            self._phase = Phase.CHALLENGE_SENT
+            self._phase = LinkPhase.CHALLENGE_SENT
             self.life = property_of(properties, LIFE)
             self.connection.link = self
             proof = secret.proof(Side.ACCEPTOR, self._transcript)
@@ -163,7 +163,7 @@ class NeighbourLink(ABC):
         self.life = property_of(properties, LIFE)
         self._called = property_of(properties, self.name_property)
         self._check_dialled(self._called, now_s)
-        self._phase = Phase.PROOF_SENT
+        self._phase = LinkPhase.PROOF_SENT
         self._authenticate(secret.proof(Side.DIALLER, transcript), ())
 
     def _proven(self, packet: mqtt5.AuthPacket, now_s: float) -> None:
@@ -175,7 +175,7 @@ class NeighbourLink(ABC):
         elif (refusal := self._refusal(transcript.dialler.identity, now_s)) is not None:
             self._refuse(*refusal)
         else:
-            self._phase = Phase.PROVEN
+            self._phase = LinkPhase.PROVEN
             self._confirm(now_s)
 
     def _confirm(self, now_s: float) -> None:
@@ -186,23 +186,23 @@ class NeighbourLink(ABC):
         """Open the link with a neighbour that has proven itself."""
         size = self._owner.packet_bytes_max
         self.connection.send(mqtt5.ConnAckPacket(authentication_method=METHOD, max_packet_size=size))
-        self._phase = Phase.OPEN
+        self._phase = LinkPhase.OPEN
         self._up(now_s)
 
     def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
         """Handle the CONNACK of a neighbour that this side dialled."""
-        if self._phase not in (Phase.CONNECT_SENT, Phase.PROOF_SENT):
+        if self._phase not in (LinkPhase.CONNECT_SENT, LinkPhase.PROOF_SENT):
             raise LinkError("a CONNACK out of turn")
         if packet.reason_code.value:
             text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
             self._rejected(_in_one_line(text), now_s)
             return
-        if self._phase is not Phase.PROOF_SENT:
+        if self._phase is not LinkPhase.PROOF_SENT:
             self._distrusted(f"it accepts the link without a proof of the secret of this {self.network}")
         self._check_dialled(self._called, now_s)
         if packet.max_packet_size is not None:
             self.connection.packet_bytes_max = packet.max_packet_size
-        self._phase = Phase.OPEN
+        self._phase = LinkPhase.OPEN
         self._up(now_s)
 
     @property
@@ -213,7 +213,7 @@ class NeighbourLink(ABC):
     @property
     def is_half_open(self) -> bool:
         """Tell whether the neighbour claims to be one, and is not accepted yet."""
-        return self._phase in (Phase.CHALLENGE_SENT, Phase.PROVEN) and not self.connection.closing
+        return self._phase in (LinkPhase.CHALLENGE_SENT, LinkPhase.PROVEN) and not self.connection.closing
 
     def crowd_out(self) -> None:
         """Refuse a neighbour that took too long to prove itself, in favour of a later one."""
@@ -264,9 +264,9 @@ class NeighbourLink(ABC):
                     raise LinkError(f"packet {packet.packet_id} was not under way")
                 self._acknowledged(packet, sent, now_s)
             elif isinstance(packet, mqtt5.AuthPacket):
-                if self._phase is Phase.CONNECT_SENT:
+                if self._phase is LinkPhase.CONNECT_SENT:
                     self._challenged(packet, now_s)
-                elif self._phase is Phase.CHALLENGE_SENT:
+                elif self._phase is LinkPhase.CHALLENGE_SENT:
                     self._proven(packet, now_s)
                 else:
                     raise LinkError("an AUTH out of turn")

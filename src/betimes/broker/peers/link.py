@@ -16,7 +16,7 @@ import mqtt5
 
 from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.links.link_base import NeighbourLink, Phase, UnderWay
+from betimes.broker.links.link_base import LinkPhase, NeighbourLink, UnderWay
 from betimes.broker.links.packets import BEAT_TOPIC, LinkError, event_packet, property_of, read_arrival
 from betimes.broker.peers.settings import split_address
 from betimes.model.errors import BetimesError
@@ -99,12 +99,12 @@ class PeerLink(NeighbourLink):
 
     def unconfirmed(self, text: str) -> None:
         """Refuse a neighbour that is not at the address that it states."""
-        if self._phase is Phase.PROVEN and not self.connection.closing:
+        if self._phase is LinkPhase.PROVEN and not self.connection.closing:
             self._refuse(ConnectCode.NOT_AUTHORIZED, f"{self.neighbour} is not its address: {text}")
 
     def confirmed(self, now_s: float) -> None:
         """Accept a neighbour that was reached at its address."""
-        if self._phase is Phase.PROVEN and not self.connection.closing:
+        if self._phase is LinkPhase.PROVEN and not self.connection.closing:
             self.accept(now_s)
 
     def _rejected(self, text: str, now_s: float) -> None:
