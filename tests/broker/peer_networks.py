@@ -14,8 +14,7 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.outbox import Outbox
-from betimes.broker.peers.link import PeerLink
-from betimes.broker.peers.overlay import PeerOverlay
+from betimes.broker.peers.overlay import PeerCall, PeerOverlay
 from betimes.broker.peers.settings import Agreement, PeerPlan
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.dz.spaces import Dimension, Space
@@ -71,7 +70,7 @@ class PeerNet:
             hub,
             told,
             life=next(_lives) * 1_000_000,
-            dial=lambda _, to: self._later(self.delay_s, lambda: self._dialled(name, to)),
+            dial=lambda _, call: self._later(self.delay_s, lambda: self._dialled(name, call)),
             refused=lambda text: self.refusals.append((name, text)),
             now_s=self.now_s,
             seed=seed or len(self.hubs),
@@ -116,20 +115,21 @@ class PeerNet:
     def _later(self, after_s: float, do: Any) -> None:
         heapq.heappush(self._agenda, (self.now_s + after_s, next(self._order), do))
 
-    def _dialled(self, dialler: str, to: str) -> None:
+    def _dialled(self, dialler: str, call: PeerCall) -> None:
         if dialler not in self.hubs:
             return
         overlay = self.overlay(dialler)
+        to = call.address
         answerer = next((name for name, hub in self.hubs.items() if hub.name == to), None)
         if answerer is None:
-            overlay.dial_failed(to, self.now_s)
+            overlay.dial_failed(call, self.now_s)
             return
         handlers = [PacketHandlers(self.hubs[name]) for name in (dialler, answerer)]
         near = Connection(handlers[0], peer=to, now_s=self.now_s, dialled=True)
         far = Connection(handlers[1], peer=address(dialler), now_s=self.now_s)
         self._owners |= {near: dialler, far: answerer}
         self._pipes[near], self._pipes[far] = far, near
-        PeerLink(overlay, near, to, self.now_s).dial()
+        overlay.open_link(call, near, self.now_s)
 
     def _collect(self) -> None:
         """Take what lies in the outboxes of links onto its way."""

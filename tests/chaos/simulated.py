@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, ClassVar, Protocol
 
+from tests.broker.neighbours import counted_nonces
 from tests.broker.talking import OPEN_ACCESS
 from tests.chaos.actors import Actor, DurableSubscriber, Publisher
 from tests.chaos.checker import Log, Verdict, judge
@@ -207,6 +208,7 @@ class SimulatedBroker:
             epoch=int(wall_s * 1e9),
             kept=OpenStore(store=Store(self.shelf.write), rows=self.shelf.read, source=self.name),
             model_came=lambda: None,
+            nonce=counted_nonces(f"{self.name} {self.life}"),
         )
         self.ticked_s = self.net.now_s
         self.turn()

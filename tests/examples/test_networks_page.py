@@ -10,11 +10,9 @@ from betimes.language.files.server_file import read_server_file
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "networks.md"
 
 
-def test_the_file_on_the_page_can_be_read():
-    (shown,) = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    network = read_server_file(shown, "docs/networks.md").network
-    assert network is not None
-    assert [(link.to, link.port if link.host else None) for link in network.links] == [
-        ("centre", 8883),
-        ("station", None),
-    ]
+def test_the_files_on_the_page_can_be_read():
+    shown = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    found = [read_server_file(each, "docs/networks.md").network for each in shown]
+    links = [[(link.to, link.port if link.host else None) for link in each.links] for each in found if each]
+    assert links == [[("centre", 8883), ("station", None)], [("centre", 8884)]]
+    assert [each.named_certificates for each in found if each] == [False, True]

@@ -25,6 +25,7 @@ from typing import Any
 from unittest import mock
 
 import pyarrow.parquet as pq
+from tests.broker.neighbours import auth, counted_nonces
 from tests.golden.packets import puback, pubcomp, pubrec, shown
 
 from betimes import __version__
@@ -35,13 +36,15 @@ from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.links.broker_link import BrokerLink
+from betimes.broker.links.handshake import Side
+from betimes.broker.links.link_base import NeighbourLink
 from betimes.broker.net.background import promised_subscriptions
 from betimes.broker.observe.prometheus import exposition
 from betimes.broker.observe.statistics import gathered
 from betimes.broker.observe.sys_topics import SysTopics
 from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, TelemetryLog, TelemetryTopics
 from betimes.broker.peers.link import PeerLink
-from betimes.broker.peers.overlay import PeerOverlay
+from betimes.broker.peers.overlay import PeerCall, PeerOverlay
 from betimes.broker.peers.settings import Agreement, PeerPlan
 from betimes.broker.peers.status import StatusPublisher
 from betimes.broker.storage.sqlite_file import StoreFile
@@ -258,6 +261,7 @@ class World:
             kept=kept,
             recorder=None if logbook is None else logbook.recorder,
             model_came=lambda: None,
+            nonce=counted_nonces(name),
         )
         if logbook is not None:
             topics = logbook.publish_at(parts.hub)
@@ -366,6 +370,20 @@ class World:
         self.open(client, broker)
         self.feed(client, *packets)
 
+    def come_as_neighbour(
+        self, client: str, broker: str, connect: bytes, *packets: bytes, is_there: bool = True
+    ) -> None:
+        """Open a socket, prove the secret if that is asked for, and send; is a peer at its address?"""
+        self.come(client, broker, connect)
+        link = self.clients[client].connection.link
+        if isinstance(link, NeighbourLink) and link._transcript is not None:
+            secret = link._owner.secret
+            self.feed(client, auth(secret.proof(Side.DIALLER, link._transcript)).write())
+        if isinstance(link, PeerLink) and is_there:
+            link.confirmed(self.now_s)
+        if packets:
+            self.feed(client, *packets)
+
     def drop(self, client: str) -> None:
         """Let a client vanish without a word."""
         self._settle()
@@ -466,24 +484,31 @@ class World:
         parts = Composition(hub=hub, handlers=PacketHandlers(hub))
         site = self.sites[name] = Site(name, parts)
 
-        def dial(_overlay: PeerOverlay, to: str) -> None:
-            self._later(delay_s, lambda: self._dialled(site, to, delay_s))
+        def dial(_overlay: PeerOverlay, call: PeerCall) -> None:
+            self._later(delay_s, lambda: self._dialled(site, call, delay_s))
 
         overlay = join_overlay(
-            hub, plan, life=life, dial=dial, refused=lambda _: None, now_s=self.now_s, seed=seed
+            hub,
+            plan,
+            life=life,
+            dial=dial,
+            refused=lambda _: None,
+            now_s=self.now_s,
+            seed=seed,
+            nonce=counted_nonces(name),
         )
         site.status = StatusPublisher(overlay, hub.publishing.announce)
 
-    def _dialled(self, dialler: Site, to: str, delay_s: float) -> None:
+    def _dialled(self, dialler: Site, call: PeerCall, delay_s: float) -> None:
         overlay = dialler.hub.network
         if self.sites.get(dialler.name) is not dialler or not isinstance(overlay, PeerOverlay):
             return
-        answerer = next((each for each in self.sites.values() if each.hub.name == to), None)
+        answerer = next((each for each in self.sites.values() if each.hub.name == call.address), None)
         if answerer is None:
-            overlay.dial_failed(to, self.now_s)
+            overlay.dial_failed(call, self.now_s)
             return
         near = self._pipe(dialler, answerer, delay_s)
-        PeerLink(overlay, near.connection, to, self.now_s).dial()
+        overlay.open_link(call, near.connection, self.now_s)
 
     # --- time
 

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import json
 
+import mqtt5
+from tests.broker.neighbours import NONCE, auth
 from tests.golden.harness import World
 from tests.golden.packets import connect, ping, puback, publish, subscribe
 from tests.golden.scripts import script
 
+from betimes.broker.links.handshake import METHOD
+from betimes.broker.links.packets import VERSION
+
 TOP = "sys_every = '0s'\n[buffer]\nkeep = false\n[network]\nsecret_file = 'network.secret'\n"
-SECRET = b"a secret of the network"
 SPACE = "x:0..100, 6 levels, delays in hops"
 
 
-def _as_broker(name: str, *, version: str = "4", life: str = "7") -> bytes:
+def _as_broker(name: str, *, version: str = VERSION, life: str = "7", password: bytes | None = None) -> bytes:
     user = [("$betimes-link", version), ("$betimes-broker", name), ("$betimes-life", life)]
-    return connect(f"{name}->a", login=(name, SECRET), user=user)
+    return _as_neighbour(f"{name}->a", user, password)
+
+
+def _as_neighbour(client_id: str, user: list[tuple[str, str]], password: bytes | None) -> bytes:
+    return mqtt5.ConnectPacket(
+        client_id,
+        clean_start=True,
+        password=password,
+        authentication_method=METHOD,
+        authentication_data=NONCE,
+        user_properties=user,
+    ).write()
 
 
 def _said(topic: str, payload: object, packet_id: int = 1, *, sent: str = "1.0", qos: int = 1) -> bytes:
@@ -33,7 +48,8 @@ def strange_brokers(world: World) -> None:
     bulletin = {"broker": "x", "epoch": 7, "number": 1}
     wishes = {"whole": True, "removed": [], "added": [], "parts_to_come": 0}
     strange = {
-        "another version": [_as_broker("x", version="3")],
+        "another version": [_as_broker("x", version="4")],
+        "the secret itself": [_as_broker("x", password=b"a secret of the network")],
         "our name": [_as_broker("a")],
         "no name": [_as_broker("")],
         "an unknown topic": [_as_broker("x"), _said("$betimes/other", "{}")],
@@ -60,29 +76,34 @@ def strange_brokers(world: World) -> None:
     }
     for what, packets in strange.items():
         world.step(what)
-        world.come(what, "a", *packets)
+        world.come_as_neighbour(what, "a", *packets)
         world.run(0.25)
         world.drop(what)
     world.step("one that says nothing any more, and one of the same name that comes meanwhile")
-    world.come("silent", "a", _as_broker("x"))
-    world.come("rival", "a", _as_broker("x", life="8"))
+    world.come_as_neighbour("silent", "a", _as_broker("x"))
+    world.come_as_neighbour("rival", "a", _as_broker("x", life="8"))
     world.run(4.0)
-    world.come("later", "a", _as_broker("x", life="9"))
+    world.come_as_neighbour("later", "a", _as_broker("x", life="9"))
+    world.step("one that proves another secret, and one that proves nothing and sends an event")
+    world.come("wrong", "a", _as_broker("y"), auth(b"p" * 32).write())
+    world.come("eager", "a", _as_broker("y"), _event("y:1 0 1.0 - 0 - a"))
     world.metrics("a")
 
 
-def _as_peer(address: str | None, *, space: str = SPACE, version: str = "4", secret: bytes = b"") -> bytes:
+def _as_peer(
+    address: str | None, *, space: str = SPACE, version: str = VERSION, password: bytes | None = None
+) -> bytes:
     peer = [] if address is None else [("$betimes-peer", address)]
     user = [("$betimes-link", version), *peer, ("$betimes-life", "7"), ("$betimes-overlay", space)]
-    return connect("x", login=("x", secret), user=user)
+    return _as_neighbour("x", user, password)
 
 
 @script("strange-peers")
 def strange_peers(world: World) -> None:
     world.peer("p", seed=1, published="x >= 0", space={"x": 100.0})
     strange = {
-        "a secret": [_as_peer("z:1", secret=b"what")],
-        "another version": [_as_peer("z:1", version="3")],
+        "a secret": [_as_peer("z:1", password=b"what")],
+        "another version": [_as_peer("z:1", version="4")],
         "a broker": [_as_peer(None)],
         "no address": [_as_peer("z")],
         "our address": [_as_peer("p:1")],
@@ -96,12 +117,15 @@ def strange_peers(world: World) -> None:
     }
     for what, packets in strange.items():
         world.step(what)
-        world.come(what, "p", *packets)
+        world.come_as_neighbour(what, "p", *packets)
         world.run(0.25)
         world.drop(what)
     world.step("one that says nothing any more")
-    world.come("silent", "p", _as_peer("z:1"))
+    world.come_as_neighbour("silent", "p", _as_peer("z:1"))
     world.run(17.0)
+    world.step("one at whose address there is nothing")
+    world.come_as_neighbour("nowhere", "p", _as_peer("z:2"), is_there=False)
+    world.run(0.25)
     world.step("what this peer does not publish is refused")
     world.come("writer", "p", connect("writer"))
     world.feed(

@@ -261,18 +261,10 @@ STATEMENTS = {
 }
 
 _ALL_QOS = "The broker supports every QoS, and sends no Maximum QoS."
-_NO_AUTH = "The broker offers no authentication method: a CONNECT that names one is rejected (MQTT-4.12.0-1)."
-_PROGRAM_SENDS_AUTH = (
-    "The client passes AUTH between the program and the broker; no program of Betimes uses it."
-)
 NOT_APPLICABLE = {
     "MQTT-3.2.2-9": _ALL_QOS,
     "MQTT-3.2.2-10": _ALL_QOS,
     "MQTT-3.2.2-12": _ALL_QOS,
     "MQTT-3.2.2-13": "The broker supports retained messages.",
-    "MQTT-3.15.2-2": f"{_NO_AUTH} {_PROGRAM_SENDS_AUTH}",
-    "MQTT-3.15.2-3": f"{_NO_AUTH} {_PROGRAM_SENDS_AUTH}",
-    "MQTT-4.12.0-2": _NO_AUTH,
-    "MQTT-4.12.0-3": _PROGRAM_SENDS_AUTH,
-    "MQTT-4.12.0-5": _NO_AUTH,
+    "MQTT-3.15.2-2": "AUTH goes over links between brokers or peers only, and has no reason string there.",
 }

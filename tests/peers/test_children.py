@@ -32,6 +32,9 @@ class NobodyElse:
     def delay_to(self, name: str) -> float:
         return 1.0
 
+    def source_of(self, name: str) -> str:
+        return name.partition("@")[2] or name
+
 
 def card(name: str, delay_max: float, *texts: str) -> Card:
     return Card(name, tuple(map(read_dz, texts)), delay_max, 1.0)
@@ -139,3 +142,14 @@ def test_only_what_a_child_needs_is_sent():
     assert sent("0111") == 1
     here.left("a", [read_dz("01")])
     assert sent("0100") == 0
+
+
+def test_a_host_with_many_peers_takes_no_place_of_another_host():
+    found = children(our_settings(2))
+    for name in ("p1@h", "p2@h"):
+        found.connect(Connect(card(name, 3.0, "0"), (read_dz("0"),)), OWN, (), 0.0)
+    found.connect(Connect(card("narrow", 3.0, "0111"), (read_dz("0111"),)), OWN, (), 0.0)
+    assert "narrow" in found.by_name, "though the others are worth more"
+    found.connect(Connect(card("p3@h", 3.0, "0"), (read_dz("0"),)), OWN, (), 0.0)
+    assert "narrow" in found.by_name
+    assert len(found.by_name) == 2

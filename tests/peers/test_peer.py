@@ -45,6 +45,9 @@ class Known:
     def delay_to(self, name: str) -> float:
         return 1.0
 
+    def source_of(self, name: str) -> str:
+        return name.partition("@")[2] or name
+
 
 def other(name: str, delay_max: float, text: str = "01", depth: float = 1.0) -> Card:
     return Card(name, (read_dz(text),), delay_max, depth)

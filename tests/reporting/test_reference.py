@@ -39,7 +39,7 @@ def test_every_example_is_one_that_a_broker_takes(key):
         lines.append('certificate = "broker.crt"')
     if key.name in ("tls", "authorities"):
         lines.append('address = "south.example:1883"')
-    if key.name == "authorities":
+    if key.name == "authorities" or (key.place == "[[network.links]]" and key.name in ("certificate", "key")):
         lines.append("tls = true")
     read_server_file(file_with(key.place, lines), "reference")
 

@@ -26,7 +26,10 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path):
         secret_file = "network.secret"
         [[network.links]]
         to = "b2"
+        tls = true
         authorities = "ca.pem"
+        certificate = "b1.crt"
+        key = "b1.key"
         """
     )
     settings = settings_from(config)
@@ -36,7 +39,9 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path):
     assert settings.telemetry.directory == str(tmp_path / "t")
     assert settings.network is not None
     assert settings.network.secret == "a long secret"
-    assert settings.network.links[0].authorities == str(tmp_path / "ca.pem")
+    (link,) = settings.network.links
+    files = (link.authorities, link.certificate, link.key)
+    assert files == tuple(str(tmp_path / name) for name in ("ca.pem", "b1.crt", "b1.key"))
 
 
 @pytest.mark.parametrize(

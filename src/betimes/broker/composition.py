@@ -18,6 +18,7 @@ from betimes.broker.handover.incoming import Handovers
 from betimes.broker.links.custody import Custody
 from betimes.broker.links.duplicates import SeenEvents
 from betimes.broker.links.federation import Federation
+from betimes.broker.links.handshake import LinkSecret, Nonce, random_nonce
 from betimes.broker.links.local_demand import LocalDemand, fetched
 from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.broker.observe.statistics import ObservedParts
@@ -73,11 +74,12 @@ def compose(
     kept: OpenStore | None = None,
     recorder: EventRecorder | None = None,
     model_came: Callable[[], None],
+    nonce: Nonce = random_nonce,
 ) -> Composition:
     """Return the broker that the settings ask for, with what its store kept.
 
-    `wall_s` is the time of day, `epoch` is later than that of any earlier life of this broker, and
-    `model_came` is called when the control centre has sent a model.
+    `wall_s` is the time of day, `epoch` is later than that of any earlier life of this broker,
+    `model_came` is called when the control centre has sent a model, and `nonce` makes those of links.
     """
     number = int(wall_s * 1e6) if kept is None else first_number(kept.store, kept.rows, wall_s=wall_s)
     store = None if kept is None else kept.store
@@ -98,23 +100,13 @@ def compose(
         kept.store.commit()
     admission = None
     if settings.control_secret:
-        admission = AdmissionControl(
-            hub.name,
-            settings.control_secret,
-            offer=hub.publishing.offer,
-            wake=model_came,
-            newest=NewestNumbers(None, {})
-            if kept is None
-            else NewestNumbers(kept.store.facts, dict(kept.rows(kept.store.facts))),
-            recorder=recorder,
-        )
-        hub.extend(admission)
+        admission = admit_by_models(hub, settings.control_secret, kept, recorder, model_came)
     handlers = PacketHandlers(hub)
     if settings.network is None:
         return Composition(hub=hub, handlers=handlers, store=store, admission=admission)
     if store is not None:
         store.deliveries.start_after(epoch)  # a number is never used again, also after a restart
-    federation = federate(hub, settings.network, epoch=epoch, store=store, recorder=recorder)
+    federation = federate(hub, settings.network, epoch=epoch, store=store, recorder=recorder, nonce=nonce)
     guarantees = Guarantees(hub, federation.reserved)
     handovers = Handovers(hub, federation, store, now_s)
     hub.extend(guarantees)
@@ -131,8 +123,35 @@ def compose(
     )
 
 
+def admit_by_models(
+    hub: Hub,
+    secret: str,
+    kept: OpenStore | None,
+    recorder: EventRecorder | None,
+    model_came: Callable[[], None],
+) -> AdmissionControl:
+    """Make a hub admit subscriptions by the models of a control centre that knows the secret."""
+    facts = None if kept is None else kept.store.facts
+    admission = AdmissionControl(
+        hub.name,
+        secret,
+        offer=hub.publishing.offer,
+        wake=model_came,
+        newest=NewestNumbers(facts, {} if kept is None else dict(kept.rows(kept.store.facts))),
+        recorder=recorder,
+    )
+    hub.extend(admission)
+    return admission
+
+
 def federate(
-    hub: Hub, settings: NetworkSettings, *, epoch: int, store: Store | None, recorder: EventRecorder | None
+    hub: Hub,
+    settings: NetworkSettings,
+    *,
+    epoch: int,
+    store: Store | None,
+    recorder: EventRecorder | None,
+    nonce: Nonce = random_nonce,
 ) -> Federation:
     """Make a hub part of a network of brokers."""
     replay = hub.replay
@@ -142,6 +161,7 @@ def federate(
         epoch=epoch,
         packet_bytes_max=hub.limits.packet_bytes_max,
         counters=hub.counters,
+        secret=LinkSecret(settings.secret, nonce),
         deliver=hub.publishing.take_from_afar,
         lose=hub.publishing.lose_many,
         recorder=None if recorder is None else recorder.recorder,
@@ -162,12 +182,14 @@ def join_overlay(
     refused: Callable[[str], None],
     now_s: float,
     seed: int | None = None,
+    nonce: Nonce = random_nonce,
 ) -> PeerOverlay:
     """Make a hub part of an overlay of peers; `life` is later than any earlier one at this address."""
     assert hub.name == plan.address, "events are numbered by where they come from"
     overlay = PeerOverlay(
         plan,
         life=life,
+        secret=LinkSecret(plan.secret, nonce),
         packet_bytes_max=hub.limits.packet_bytes_max,
         deliver=hub.publishing.take_from_afar,
         lose=hub.publishing.lose_many,

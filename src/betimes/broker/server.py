@@ -24,7 +24,7 @@ from betimes.broker.composition import Composition, compose, join_overlay, open_
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.net.background import keep_telemetry, load_models
-from betimes.broker.net.dialer import PeerDialer, keep_link, tls_to
+from betimes.broker.net.dialer import PeerDialer, keep_link, link_tls, peer_tls
 from betimes.broker.net.http_pages import Page, Pages
 from betimes.broker.net.listener import Endpoint, Listener, bound
 from betimes.broker.net.supervisor import Supervisor
@@ -38,6 +38,7 @@ from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import PeerPlan
 from betimes.broker.warm_up import prepare_kernels
 from betimes.model.errors import BetimesError
+from betimes.model.network_settings import NetworkSettings
 from betimes.model.server_settings import ServerSettings
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,13 @@ def endpoints(settings: ServerSettings) -> list[Endpoint]:
     ]
 
 
+def _check_link_files(network: NetworkSettings | None) -> None:
+    """Raise a BetimesError for a certificate of a link that cannot be used."""
+    if network is not None:
+        for terms in network.links:
+            link_tls(terms, named=network.named_certificates)
+
+
 class Server:
     """A broker, or a peer of an overlay if there is a plan for one; it serves as long as it is entered.
 
@@ -87,6 +95,7 @@ class Server:
         self.refusals: list[str] = []  # of the peers that it was to join
         self._access_control = open_access(settings) if access_control is None else access_control
         self._places = endpoints(settings) if places is None else places
+        _check_link_files(settings.network)
         self._plan = plan
         self._stack = AsyncExitStack()
         self._tasks = Supervisor(self._broke)
@@ -232,7 +241,7 @@ class Server:
         )
         self._stack.push_async_callback(listener.stop)
         self._stack.push_async_callback(self._tasks.stop)
-        dialling = PeerDialer(listener, tls_to(plan.authorities, is_encrypted=plan.tls), self._tasks)
+        dialling = PeerDialer(listener, peer_tls(plan), self._tasks)
         self._overlay = join_overlay(
             hub, plan, life=time.time_ns(), dial=dialling.dial, refused=self._refused, now_s=loop.time()
         )

@@ -55,9 +55,10 @@ connect_within, keep_alive, session_expiry, client_id_letters.
 \\[telemetry]: the telemetry that the broker writes: directory, share (of all events), every (how often it \
 writes a file), size (of all files; the broker deletes the oldest).
 
-\\[network]: links to other brokers: secret or secret_file (the same at all brokers), strategy, \
-queue, queue_size, beat, lost_after; and for each neighbour \\[\\[network.links]]: to (its name), address \
-(left out if the neighbour dials), tls, authorities, rate (the highest send rate), speed (assumed until \
+\\[network]: links to other brokers: secret or secret_file (the same at all brokers), named_certificates \
+(brokers show certificates with their names), strategy, queue, queue_size, beat, lost_after; and for each \
+neighbour \\[\\[network.links]]: to (its name), address (left out if the neighbour dials), tls, authorities, \
+certificate and key (to show to the neighbour), rate (the highest send rate), speed (assumed until \
 the broker has measured it).
 
 \\[buffer]: the replay buffer, from which subscribers resume: keep (true), size (64MB), messages, overwrite \

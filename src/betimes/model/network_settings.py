@@ -16,6 +16,8 @@ class LinkTerms:
     port: int = 1883
     tls: bool = False
     authorities: str | None = None  # a file of certificates, in place of those that the machine trusts
+    certificate: str | None = None  # the file of the one that is shown to the neighbour
+    key: str | None = None  # the file of its key, if that is not in the file of the certificate
     rate_kb_per_s: float | None = None  # upper limit of the sending rate
     s_per_kb: float = S_PER_KB_GUESSED  # expected before the first measurement
 
@@ -26,6 +28,7 @@ class NetworkSettings:
 
     secret: str = ""  # proves to a neighbour that a broker belongs to the network
     secret_file: str | None = None  # the file that contains it, if it is not here
+    named_certificates: bool = False  # a neighbour has to show a certificate with its name as a broker
     strategy: str = "late-binding"
     links: tuple[LinkTerms, ...] = ()
     messages_max: int = 100_000  # waiting for links

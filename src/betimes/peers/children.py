@@ -8,6 +8,7 @@ here, and the newcomer adopts it.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -40,6 +41,9 @@ class View(Protocol):
 
     def delay_to(self, name: str) -> float:
         """Return the known delay of a message to a peer: 1 if hops are counted."""
+
+    def source_of(self, name: str) -> str:
+        """Return where a peer is: peers of one host have the same source."""
 
 
 @dataclass(slots=True)
@@ -79,7 +83,7 @@ class Children:
         answer: list[PeerEffect] = [SendToPeer(card.name, PeerAccepted(own, tuple(sorted(served))))]
         if len(self.by_name) <= self._settings.out_degree_max:
             return answer
-        worst = narrowest({name: self._worth(each) for name, each in self.by_name.items()})
+        worst = narrowest({name: self._worth(self.by_name[name]) for name in self._crowding()})
         if worst == card.name:
             del self.by_name[worst]
             return [SendToPeer(worst, Hint(self._suited(card, message.wanted, self._cards())))]
@@ -164,6 +168,16 @@ class Children:
             for name, child in self.by_name.items()
             if message.delay_max in (child.card.delay_max, math.inf) and message.dz in child.served
         ]
+
+    def _crowding(self) -> list[str]:
+        """Return the children that may be dismissed: those of the source with the most places.
+
+        So no host takes the places of others, however many peers it runs; the paper has one peer at each.
+        """
+        sources = {name: self._view.source_of(name) for name in self.by_name}
+        places = Counter(sources.values())
+        most = max(places.values())
+        return [name for name, source in sources.items() if places[source] == most]
 
     def _worth(self, child: Child) -> tuple[float, float]:
         if self._settings.keeps_late:

@@ -122,6 +122,7 @@ overwrite = "value-decay"  # as above
 [network]
 secret = "at least sixteen letters"  # secret that all brokers of a network share
 secret_file = "network.secret"  # file with the secret, in place of `secret`
+named_certificates = false  # whether neighbours must show certificates with their names as brokers
 strategy = "late-binding"  # scheduling strategy: `fifo`, `rl`, `eb`, `pc`, `ebpc:0.5`, `look-ahead`, …
 queue = 100000  # messages that wait for links
 queue_size = "256MB"  # size of the messages that wait for links
@@ -134,6 +135,8 @@ to = "south"  # name of the neighbour
 address = "south.example:1883"  # address to dial; left out: the neighbour dials
 tls = true  # encrypt the link
 authorities = "network.crt"  # CA certificates to trust, in place of the system's
+certificate = "north.crt"  # certificate to show to the neighbour
+key = "north.key"  # key of that certificate, if it is not in the same file
 rate = "50KB/s"  # highest send rate; also the bandwidth that can be reserved
 speed = "1ms/KB"  # transmission time assumed until the broker has measured it
 """)

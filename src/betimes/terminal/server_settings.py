@@ -64,8 +64,17 @@ def _with_files(network: NetworkSettings, config: Path) -> NetworkSettings:
     if network.secret_file is not None:
         secret = read_secret(config.parent / network.secret_file, "network.secret_file")
     strategy_named(network.strategy)
+
+    def beside(name: str | None) -> str | None:
+        return None if name is None else str(config.parent / name)
+
     links = tuple(
-        each if each.authorities is None else replace(each, authorities=str(config.parent / each.authorities))
+        replace(
+            each,
+            authorities=beside(each.authorities),
+            certificate=beside(each.certificate),
+            key=beside(each.key),
+        )
         for each in network.links
     )
     return replace(network, secret=secret, links=links)

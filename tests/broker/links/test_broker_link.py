@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mqtt5
 import pytest
+from tests.broker.neighbours import DiallingNeighbour
 from tests.broker.networks import Net
 from tests.broker.talking import Client, new_hub
 
@@ -12,24 +13,16 @@ from betimes.broker.links.packets import VERSION
 LINKED = [("$betimes-link", VERSION), ("$betimes-broker", "b"), ("$betimes-life", "7")]
 
 
-def neighbour(net, *, password=b"hush", properties=None):
+def neighbour(net, *, properties=None, **changes):
     """Connect a bare neighbour to broker a, that says what the test wants it to say."""
-    found = Client(
-        net.hubs["a"],
-        "b",
-        now_s=net.now_s,
-        username="b",
-        password=password,
-        user_properties=LINKED if properties is None else properties,
-    )
-    found.connack = found.first[0] if found.connack is None else found.connack
-    return found
+    identity = LINKED if properties is None else properties
+    return DiallingNeighbour(net.hubs["a"], "b", identity, now_s=net.now_s, **changes)
 
 
 def test_a_neighbour_is_told_who_we_are_and_everything_we_know():
     net = Net("a")
     b = neighbour(net)
-    assert ("$betimes-broker", "a") in b.connack.user_properties
+    assert ("$betimes-broker", "a") in b.challenge.user_properties
     topics = [packet.topic for packet in b.first]
     assert topics == ["$betimes/bulletin"] * 3  # our links, what is wanted here, and that there is a new link
 
@@ -37,8 +30,8 @@ def test_a_neighbour_is_told_who_we_are_and_everything_we_know():
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"password": b"wrong"}, 0x86),
-        ({"password": b""}, 0x86),
+        ({"secret_text": "wrong"}, 0x86),
+        ({"password": b"hush"}, 0x83),
         ({"properties": [("$betimes-link", "0"), ("$betimes-broker", "b")]}, 0x83),
         ({"properties": [("$betimes-link", VERSION)]}, 0x85),
         ({"properties": [("$betimes-link", VERSION), ("$betimes-broker", "a")]}, 0x85),

@@ -159,7 +159,7 @@ def test_a_broker_with_another_secret_is_refused(caplog):
     net.join("c", "a")
     net.run(1.0)
     assert net.ends("a") == {}
-    assert "not the secret of this network" in caplog.text
+    assert "does not know the secret of this network" in caplog.text
 
 
 def test_two_halves_that_meet_know_of_each_other():

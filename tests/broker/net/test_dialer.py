@@ -8,24 +8,26 @@ from contextlib import asynccontextmanager
 import mqtt5
 import pytest
 import trustme
-from tests.broker.listening import calling, run, until
+from tests.broker.listening import calling, ending, run, until
 from tests.broker.talking import OPEN_ACCESS
 
 from betimes.broker.links.federation import Federation
-from betimes.broker.net.dialer import tls_to
+from betimes.broker.links.packets import VERSION
 from betimes.broker.net.listener import Endpoint
-from betimes.broker.net.tls import tls_context
+from betimes.broker.net.tls import link_tls_context, tls_context
 from betimes.broker.server import Server
+from betimes.model.errors import BetimesError
 from betimes.model.network_settings import LinkTerms, NetworkSettings
-from betimes.model.server_settings import ServerSettings
+from betimes.model.server_settings import Limits, ServerSettings
 from betimes.terminal.fleet import free_ports
 
 pytestmark = pytest.mark.live
 
 
 @asynccontextmanager
-async def broker(name, *links, port=0, tls=None, secret="hush hush"):
-    settings = ServerSettings(name=name, network=NetworkSettings(secret=secret, links=links))
+async def broker(name, *links, port=0, tls=None, secret="hush hush", limits=None, named_certificates=False):
+    network = NetworkSettings(secret=secret, links=links, named_certificates=named_certificates)
+    settings = ServerSettings(name=name, network=network, limits=limits or Limits())
     async with Server(settings, OPEN_ACCESS, places=[Endpoint(port=port, tls=tls)]) as server:
         yield server.listener
 
@@ -88,8 +90,180 @@ def test_a_link_may_be_encrypted(tmp_path):
     run(test())
 
 
-def test_without_tls_nothing_is_checked():
-    assert tls_to(None, is_encrypted=False) is None
+class Certificates:
+    """Certificates of brokers, by an authority of the test."""
+
+    def __init__(self, folder):
+        self.folder, self._authority = folder, trustme.CA()
+        self._authority.cert_pem.write_to_path(folder / "ca.pem")
+        self.authority = str(folder / "ca.pem")
+
+    def of(self, *names):
+        """Return the file of a certificate with these names, and its key."""
+        path = self.folder / f"{'-'.join(names)}.pem"
+        self._authority.issue_cert(*names).private_key_and_cert_chain_pem.write_to_path(path)
+        return str(path)
+
+    def context(self, *names):
+        return tls_context(self.of(*names), None, self.authority)
+
+    def terms(self, listener, certificate, **changes):
+        terms = {"to": "b", "host": "127.0.0.1", "port": listener.ports[0], "tls": True}
+        return LinkTerms(**(terms | {"authorities": self.authority, "certificate": certificate} | changes))
+
+
+def test_brokers_show_each_other_certificates_with_their_names(tmp_path, caplog):
+    made = Certificates(tmp_path)
+
+    async def test():
+        async with (
+            broker("b", tls=made.context("b"), named_certificates=True) as b,
+            broker("a", made.terms(b, made.of("a")), named_certificates=True) as a,
+        ):
+            await until(lambda: up(a) == {"b"} and up(b) == {"a"})
+            # knows the secret and has a good certificate, but of another name
+            async with broker("c", made.terms(b, made.of("other")), named_certificates=True) as c:
+                await until(
+                    lambda: "is refused: the certificate that it shows does not name c" in caplog.text
+                )
+                assert up(c) == set()
+            caplog.clear()
+            caplog.set_level("INFO")
+            async with broker("d", made.terms(b, None)) as d:  # shows none
+                await until(lambda: "gone: 127.0.0.1" in caplog.text or "cannot be dialled" in caplog.text)
+                assert up(d) == set()
+            assert up(b) == {"a"}
+
+    run(test())
+
+
+def test_a_listener_with_the_certificate_of_another_broker_is_left(tmp_path, caplog):
+    made = Certificates(tmp_path)
+
+    async def test():
+        async with (
+            broker("b", tls=made.context("other", "127.0.0.1")) as b,
+            broker("a", made.terms(b, made.of("a")), named_certificates=True) as a,
+        ):
+            await until(lambda: "the certificate that it shows does not name b" in caplog.text)
+            assert (up(a), up(b)) == (set(), set())
+
+    run(test())
+
+
+def test_a_network_of_named_certificates_has_no_link_without_tls(caplog):
+    async def test():
+        async with (
+            broker("b", named_certificates=True) as b,
+            broker("a", LinkTerms(to="b", host="127.0.0.1", port=b.ports[0])) as a,
+        ):
+            await until(lambda: "does not name a" in caplog.text)
+            assert (up(a), up(b)) == (set(), set())
+
+    run(test())
+
+
+def test_a_certificate_of_a_link_that_cannot_be_used_is_told_before_the_broker_starts(tmp_path):
+    links = (LinkTerms(to="b", host="b", tls=True, certificate=str(tmp_path / "none.pem")),)
+    settings = ServerSettings(name="a", network=NetworkSettings(secret="hush hush", links=links))
+    with pytest.raises(BetimesError, match=r"none\.pem: there is no such file"):
+        Server(settings, OPEN_ACCESS)
+
+
+# --- attacks
+
+
+@asynccontextmanager
+async def fake_broker(answer):
+    """Listen in place of a broker: answer what is dialled, and keep all that was sent."""
+    heard = bytearray()
+
+    async def serve(reader, writer):
+        while data := await reader.read(65_536):
+            heard.extend(data)
+            for packet in answer(data):
+                writer.write(packet.write())
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], heard
+    finally:
+        server.close()
+
+
+def test_a_fake_broker_is_sent_no_secret_and_injects_no_event(caplog):
+    caplog.set_level("INFO")
+    identity = [("$betimes-link", VERSION), ("$betimes-broker", "b"), ("$betimes-life", "7")]
+
+    def answer(data):
+        if data[0] != 0x10:
+            return
+        yield mqtt5.ConnAckPacket(user_properties=identity)
+        via = [("$via", "b:1 0.0 1.0 - 1 - a")]
+        yield mqtt5.PublishPacket("news", b"forged", qos=mqtt5.QoS(1), packet_id=1, user_properties=via)
+
+    async def test():
+        async with fake_broker(answer) as (port, heard):
+            async with (
+                broker("a", LinkTerms(to="b", host="127.0.0.1", port=port)) as a,
+                calling(a, "alice") as alice,
+            ):
+                await alice.ask(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("news")]))
+                await until(lambda: caplog.text.count("link to b:") >= 2 or up(a))
+                assert up(a) == set()
+                alice.write(mqtt5.PingReqPacket())
+                assert isinstance(await alice.read(), mqtt5.PingRespPacket), "and no event"
+            assert heard
+            assert b"hush hush" not in heard
+
+    run(test())
+
+
+def test_a_neighbour_that_proves_nothing_is_cut_off_in_time():
+    async def test():
+        async with broker("b", limits=Limits(connect_within_s=0.2)) as b, calling(b) as caller:
+            identity = [("$betimes-link", VERSION), ("$betimes-broker", "x"), ("$betimes-life", "7")]
+            connect = mqtt5.ConnectPacket(
+                "x",
+                authentication_method="betimes-link",
+                authentication_data=b"n" * 32,
+                user_properties=identity,
+            )
+            assert isinstance(await caller.ask(connect), mqtt5.AuthPacket)
+            assert await ending(caller) == b""
+            await until(lambda: not b.lines)
+
+    run(test())
+
+
+def test_a_handshake_is_not_relayed_from_one_tls_connection_to_another(tmp_path, caplog):
+    made = Certificates(tmp_path)
+
+    async def test():
+        async with broker("b", tls=made.context("b", "127.0.0.1")) as b:
+            towards_b = link_tls_context(made.authority, made.of("m"), checks_host=False)
+
+            async def relay(reader, writer):
+                far_reader, far_writer = await asyncio.open_connection("127.0.0.1", b.ports[0], ssl=towards_b)
+                await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+
+            # even with a certificate of the right name
+            server = await asyncio.start_server(relay, "127.0.0.1", 0, ssl=made.context("b", "127.0.0.1"))
+            port = server.sockets[0].getsockname()[1]
+            async with broker("a", made.terms(b, made.of("a"), port=port)) as a:
+                await until(lambda: "or is not where TLS ends" in caplog.text)
+                assert (up(a), up(b)) == (set(), set())
+            server.close()
+
+    run(test())
+
+
+async def pump(reader, writer):
+    """Carry bytes one way until the end."""
+    while data := await reader.read(65_536):
+        writer.write(data)
+    writer.close()
 
 
 @pytest.mark.parametrize("wrong", ["another one"])

@@ -16,7 +16,7 @@ from tests.broker.talking import OPEN_ACCESS
 
 from betimes.broker.composition import join_overlay
 from betimes.broker.core.hub import Hub
-from betimes.broker.net.dialer import PeerDialer, tls_to
+from betimes.broker.net.dialer import PeerDialer, peer_tls
 from betimes.broker.net.listener import Endpoint, Listener, bound
 from betimes.broker.net.supervisor import Supervisor
 from betimes.broker.net.tls import tls_context
@@ -34,7 +34,7 @@ async def peer(*, join: str = "", context: Any = None, **changes: Any) -> AsyncI
     await listener.start([place])
     told = replace(plan("x", **changes), address=hub.name, join=(join,) if join else (), cycle_s=0.1)
     tasks = Supervisor(lambda: None)
-    dialling = PeerDialer(listener, tls_to(told.authorities, is_encrypted=told.tls), tasks)
+    dialling = PeerDialer(listener, peer_tls(told), tasks)
     join_overlay(hub, told, life=1, dial=dialling.dial, refused=lambda _text: None, now_s=listener.now_s())
     try:
         yield listener
@@ -109,7 +109,7 @@ def test_another_secret_keeps_peers_apart():
         async with peer(published="x >= 0") as a, peer(join=a.hub.name, secret="other", wanted="x > 5") as b:
             overlay = overlay_of(b)
             await until(lambda: overlay.complaints)
-            assert "not the secret" in overlay.complaints[0]
+            assert "does not know the secret" in overlay.complaints[0]
             assert not links(a)
 
     run(test())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from betimes.broker.net.tls import tls_context
+from betimes.broker.core.connection import Channel
+from betimes.broker.net.tls import channel_of, link_tls_context, tls_context
 from betimes.model.errors import BetimesError
 
 
@@ -66,6 +68,53 @@ def test_what_is_wrong_with_a_file_is_said(files, authority, tmp_path):
     assert f"{words}: there is no key" in problem(files["certificate"], str(words))
     assert f"{broken}: this certificate, or its key, cannot be used" in problem(str(broken))
     assert f"{words}: there is no certificate" in problem(files["both"], None, str(words))
+
+
+def test_a_link_trusts_its_authorities_and_checks_the_host_unless_the_broker_is_named(files, tmp_path):
+    context = link_tls_context(files["authority"], files["both"])
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert len(context.get_ca_certs()) == 1, "and none of the machine's"
+    assert not link_tls_context(files["authority"], checks_host=False).check_hostname
+    with pytest.raises(BetimesError, match="no such file"):
+        link_tls_context(str(tmp_path / "none"))
+    with pytest.raises(BetimesError, match="there is no key"):
+        link_tls_context(None, files["certificate"])
+
+
+@pytest.mark.parametrize(
+    ("shown", "names"),
+    [
+        (None, set()),
+        ({}, set()),
+        ({"subject": ((("organizationName", "o"),), (("commonName", "a"),))}, {"a"}),
+        ({"subject": ((("commonName", "a"),),), "subjectAltName": (("DNS", "b"), ("DNS", "c"))}, {"b", "c"}),
+        ({"subject": ((("commonName", "a"),),), "subjectAltName": (("IP Address", "::1"),)}, {"a"}),
+    ],
+)
+def test_a_certificate_names_hosts_or_else_has_a_common_name(shown, names):
+    channel = channel_of(Transport(Tls(shown)))
+    assert channel == Channel(b"unique", frozenset(names))
+
+
+def test_without_tls_there_are_no_names():
+    assert channel_of(Transport(None)) == Channel()
+
+
+class Tls:
+    """What TLS says of the other side."""
+
+    def __init__(self, shown):
+        self.getpeercert = lambda: shown
+
+    def get_channel_binding(self, _kind):
+        return b"unique"
+
+
+class Transport(asyncio.BaseTransport):
+    """A transport with or without TLS."""
+
+    def __init__(self, tls):
+        super().__init__({"ssl_object": tls})
 
 
 def test_a_locked_key_is_refused_and_nobody_is_asked(files, tmp_path):

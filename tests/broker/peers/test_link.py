@@ -6,28 +6,35 @@ from typing import Any
 
 import mqtt5
 import pytest
+from tests.broker.neighbours import DiallingNeighbour
 from tests.broker.peer_networks import PeerNet, address, plan
-from tests.broker.talking import Client
 
 from betimes.broker.core.connect import LINK
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.links.packets import LIFE, VERSION
-from betimes.broker.peers.link import AGREEMENT, EVENTS_UNDER_WAY_MAX, PEER
+from betimes.broker.peers.link import AGREEMENT, CONFIRMS, EVENTS_UNDER_WAY_MAX, PEER, PeerLink
 from betimes.mqtt.packets import QUALITIES
 
 OURS = plan("x").agreement.text
 
 
-class Stranger(Client):
-    """A peer that is only packets."""
+class Stranger(DiallingNeighbour):
+    """A peer that is only packets; unless told otherwise, it is reached at its address."""
 
-    def __init__(self, net: PeerNet, name: str = "a", **changes: Any) -> None:
+    def __init__(self, net: PeerNet, name: str = "a", *, is_there: bool = True, **changes: Any) -> None:
         properties = {LINK: VERSION, PEER: "s:1", LIFE: "1", AGREEMENT: OURS} | changes.pop("properties", {})
         told = [(key, value) for key, value in properties.items() if value is not None]
-        changes.setdefault("password", b"")
-        super().__init__(
-            net.hubs[name], "s:1", now_s=net.now_s, username="s:1", user_properties=told, **changes
-        )
+        changes.setdefault("secret_text", "")
+        super().__init__(net.hubs[name], "s:1", told, now_s=net.now_s, **changes)
+        if is_there:
+            self.connection_confirmed()
+
+    def connection_confirmed(self) -> None:
+        """Let the peer find out that this one is at its address."""
+        link = self.connection.link
+        if isinstance(link, PeerLink):
+            link.confirmed(self.now_s)
+            self.answer(self.read() if self.connack is None else [self.connack, *self.first, *self.read()])
 
     def say(self, topic: str, payload: bytes = b"", **properties: str) -> list[Any]:
         told = [(f"${name}", value) for name, value in properties.items()]
@@ -45,7 +52,8 @@ def test_a_peer_with_the_same_agreement_is_let_in():
     net = started()
     stranger = Stranger(net)
     assert stranger.connack.reason_code.value == 0
-    assert dict(stranger.connack.user_properties)[PEER] == address("a")
+    assert stranger.challenge is not None
+    assert dict(stranger.challenge.user_properties)[PEER] == address("a")
     assert set(net.overlay("a").mail.links) == {"s:1"}
 
 
@@ -58,7 +66,8 @@ def test_a_peer_with_the_same_agreement_is_let_in():
         ({"properties": {PEER: "nowhere"}}, "called by its address"),
         ({"properties": {PEER: "a:1"}}, "this peer itself"),
         ({"properties": {LINK: "0"}}, "version"),
-        ({"password": b"wrong"}, "secret"),
+        ({"secret_text": "wrong"}, "secret"),
+        ({"password": b""}, "proven and never sent"),
     ],
 )
 def test_others_are_refused_with_the_reason(changes, reason):
@@ -146,3 +155,74 @@ def test_a_link_that_nobody_needs_ends_without_anybody_being_gone():
     net.run(0.1)
     assert not net.overlay("a").mail.links
     assert net.overlay("b").subscriber.lines.publishers
+
+
+# --- addresses that are invented
+
+
+def test_connections_with_invented_addresses_get_no_place_and_no_hearing():
+    net = started()
+    places = net.overlay("a").plan.settings.out_degree_max
+    strangers = [
+        Stranger(net, is_there=False, properties={PEER: f"s:{number + 1}"}) for number in range(places)
+    ]
+    letter = '["s:{0}", "a:1+", "Connect", ["s:{0}", [""], 9, null, []], [""]]'
+    for number, stranger in enumerate(strangers):
+        stranger.say("$betimes/peer", letter.format(number + 1).encode())
+    net.run(1.0)
+    overlay = net.overlay("a")
+    assert overlay.publisher is not None
+    assert not overlay.publisher.children.by_name
+    assert not overlay.mail.links
+    net.start("b", join="a", wanted="x > 5")
+    net.run(5.0)
+    assert set(overlay.publisher.children.by_name) == {address("b")}
+
+
+def test_an_address_where_nothing_answers_is_refused_with_the_reason():
+    net = started()
+    stranger = Stranger(net, is_there=False)
+    assert stranger.connack is None, "it is not answered before its address was tried"
+    net.run(0.0)
+    refusals: list[Any] = []
+    while not refusals:
+        net.run(0.001)
+        refusals = [text for text in net.overlay("a").complaints if "s:1 is not its address" in text]
+    assert stranger.connection.closing
+    assert not net.overlay("a").mail.links
+
+
+def test_the_address_of_another_peer_is_not_believed_and_that_peer_keeps_its_place():
+    net = started()
+    net.start("b", join="a", wanted="x > 5")
+    net.run(5.0)
+    (link,) = net.overlay("a").mail.links.values()
+    thief = Stranger(net, is_there=False, properties={PEER: address("b"), LIFE: "999"})
+    net.run(1.0)
+    assert thief.connection.closing
+    assert "did not open that connection" in net.overlay("a").complaints[-1]
+    assert net.overlay("a").mail.links == {address("b"): link}
+    publisher = net.overlay("a").publisher
+    assert publisher is not None
+    assert address("b") in publisher.children.by_name
+
+
+def test_a_peer_confirms_only_the_connection_that_it_opened_to_the_one_that_asks(monkeypatch):
+    net = started()
+    net.start("b", join="a", wanted="x > 5")
+    opened = list[PeerLink]()
+    confirm = net.overlay("a").confirm
+
+    def noted(link: PeerLink, now_s: float) -> None:
+        opened.append(link)
+        assert net.overlay("b").has_opened(address("a"), link.opening)
+        assert not net.overlay("b").has_opened(address("c"), link.opening)
+        confirm(link, now_s)
+
+    monkeypatch.setattr(net.overlay("a"), "confirm", noted)
+    net.run(5.0)
+    (link,) = opened
+    assert link.is_up
+    asking = Stranger(net, "b", is_there=False, properties={CONFIRMS: link.opening})
+    assert asking.connack.reason_code.value == 0x87
+    assert "did not open" in asking.connack.reason_str

@@ -10,7 +10,11 @@ import pytest
 from tests.broker.peer_networks import SPACE, PeerNet, address
 from tests.broker.talking import Client
 
-from betimes.broker.peers.settings import Agreement
+from betimes.broker.peers.link import GOSSIP_TOPIC
+from betimes.broker.peers.packets import ISSUED_MAX, Descriptor, Letter, gossip_text, letter_text
+from betimes.broker.peers.settings import Agreement, address_of
+from betimes.peers.messages import Adopt
+from betimes.peers.parents import Card
 
 PUBLISHERS = 2
 
@@ -242,3 +246,59 @@ def test_another_life_at_the_same_address_is_another_peer():
     publish(writer, net, 60.0, 10.0)
     net.run(0.1)
     assert got(reader) == ["e"]
+
+
+# --- what one peer says of others
+
+
+def with_attacker() -> PeerNet:
+    """Return an overlay of a publisher, a subscriber and a peer that is linked with both."""
+    net = PeerNet()
+    net.start("a", published="x >= 0")
+    net.start("b", join="a", wanted="x > 5")
+    net.start("m", join="b", wanted="x > 90")
+    net.run(10.0)
+    assert not net.overlay("b").subscriber.lines.uncovered()
+    return net
+
+
+def gossip(net: PeerNet, to: str, *cards: Card) -> None:
+    """Let the attacker tell another peer of cards, with the highest numbers there are."""
+    text = gossip_text([Descriptor(card, ISSUED_MAX) for card in cards], asks=False)
+    net.overlay("m").mail.post(address(to), lambda link: link.say(GOSSIP_TOPIC, text, net.now_s))
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_forged_card_silences_no_publisher(is_known):
+    net = with_attacker() if is_known else PeerNet()
+    publisher = Card(address("a") + "+", (), 0.0)
+    if not is_known:  # the forged card is the first word of the publisher
+        net.start("a", published="x >= 0")
+        net.start("m", join="a", wanted="x > 90")
+        net.start("b", join="m", wanted="x > 5")
+        net.overlay("m").view.sample = lambda: [Descriptor(publisher, ISSUED_MAX)]  # type: ignore[method-assign]
+    reader, writer = net.client("b", "r"), net.client("a", "w")
+    reader.subscribe("#")
+    for number in range(12):
+        gossip(net, "b", publisher, Card(address("a"), (), 3.0))
+        net.run(10.0)
+        if number >= 6:
+            publish(writer, net, 60.0, 1.0, f"event {number}")
+            net.run(0.5)
+            assert got(reader) == [f"event {number}"]
+
+
+def test_a_place_is_given_to_a_child_that_a_parent_names_only_once_the_child_was_reached():
+    net = with_attacker()
+    overlay = net.overlay("b")
+    (parent,) = overlay.subscriber.lines.parents()
+    own = overlay.subscriber.dz
+    before = set(overlay.subscriber.children.by_name)
+    for sender in (parent, address("m")):
+        link = overlay.mail.links[address_of(sender)]
+        for number in range(9):
+            letter = Letter(sender, address("b"), Adopt(Card(f"nowhere:{number + 1}", own, 60.0), own))
+            overlay.hear(link, letter_text(letter), net.now_s)
+            assert set(overlay.subscriber.children.by_name) == before
+    net.run(3.0)
+    assert set(overlay.subscriber.children.by_name) <= before | {address("m")}

@@ -34,6 +34,8 @@ def test_links_are_read_with_their_terms():
         address = "b3.example"
         tls = true
         authorities = "ca.pem"
+        certificate = "b1.crt"
+        key = "b1.key"
         [[network.links]]
         to = "b4"
         """
@@ -41,7 +43,15 @@ def test_links_are_read_with_their_terms():
     assert (found.secret, found.strategy) == ("a long secret", "eb")
     assert found.links == (
         LinkTerms(to="b2", host="192.0.2.7", port=2883, rate_kb_per_s=50.0),
-        LinkTerms(to="b3", host="b3.example", port=8883, tls=True, authorities="ca.pem"),
+        LinkTerms(
+            to="b3",
+            host="b3.example",
+            port=8883,
+            tls=True,
+            authorities="ca.pem",
+            certificate="b1.crt",
+            key="b1.key",
+        ),
         LinkTerms(to="b4"),
     )
 
@@ -67,6 +77,12 @@ def test_an_address_has_a_host_and_perhaps_a_port(address, host, port):
         ('[network]\nsecret = "short"', "at least 8 letters"),
         ('[network]\nsecret = "long enough"\nsecret_file = "too"', "share one secret"),
         (START + '[[network.links]]\naddress = "b2"', "to"),
+        (START + '[[network.links]]\nto = "b2"\ncertificate = "b1.crt"', "over TLS only"),
+        (START + '[[network.links]]\nto = "b2"\ntls = true\nkey = "b1.key"', "without a certificate"),
+        (
+            START + 'named_certificates = true\n[[network.links]]\nto = "b2"\naddress = "b2"\ntls = true',
+            "shows no certificate",
+        ),
         (START + '[[network.links]]\nto = "b2"\naddress = ":1883"', "no address"),
         (START + '[[network.links]]\nto = "b2"\naddress = "b2:70000"', "a port is a number"),
         (START + '[[network.links]]\nto = "b2"\n[[network.links]]\nto = "b2"', "already"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import mqtt5
 
@@ -23,6 +23,16 @@ from betimes.mqtt.validation import PacketError
 
 HELD_MAX = 100  # packets that came before the CONNECT in front of them was answered
 WRONG_LOGIN = "unknown user or wrong password"
+
+
+class Channel(NamedTuple):
+    """What TLS knows of a connection; without TLS it is empty."""
+
+    binding: bytes = b""  # is the same at both ends of a TLS connection, and at no other
+    names: frozenset[str] = frozenset()  # of the other side, by its verified certificate
+
+
+PLAIN_CHANNEL = Channel()
 
 
 class PacketHandler(Protocol):
@@ -52,9 +62,19 @@ class PacketHandler(Protocol):
 class Connection(Outbox):
     """One client or neighbour, from its first byte to its last."""
 
-    def __init__(self, handler: PacketHandler, *, peer: str, now_s: float, dialled: bool = False) -> None:
+    def __init__(
+        self,
+        handler: PacketHandler,
+        *,
+        peer: str,
+        now_s: float,
+        dialled: bool = False,
+        channel: Channel = PLAIN_CHANNEL,
+    ) -> None:
         super().__init__(handler.outboxes, Codec(packet_bytes_max=handler.packet_bytes_max, dialled=dialled))
         self.peer = peer  # its address, for the log
+        self.channel = channel
+        self.is_dialled = dialled
         self.session: Session | None = None
         self.will: mqtt5.Will | None = None
         self.keep_alive_s = math.inf
@@ -105,8 +125,9 @@ class Connection(Outbox):
 
     @property
     def is_accepted(self) -> bool:
-        """Tell whether a session or a link is open on it."""
-        return self.session is not None or self.link is not None
+        """Tell whether it ends with DISCONNECT: the CONNACK was sent, or this side sent the CONNECT."""
+        is_link = self.link is not None and (self.link.is_up or self.is_dialled)
+        return self.session is not None or is_link
 
     @property
     def reader(self) -> Session:

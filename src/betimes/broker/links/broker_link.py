@@ -7,6 +7,7 @@ sends no faster than its terms allow. The federation handles bulletins, session 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import mqtt5
@@ -73,14 +74,19 @@ class BrokerLink(NeighbourLink):
     def _client_id(self) -> str:
         return f"{self.federation.name}->{self.neighbour}"
 
-    def _refusal(self, _packet: mqtt5.ConnectPacket, now_s: float) -> tuple[ConnectCode, str] | None:
+    def _refusal(self, _identity: Sequence[tuple[str, str]], now_s: float) -> tuple[ConnectCode, str] | None:
         if not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
             return ConnectCode.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours"
+        if not self._is_certified:
+            return ConnectCode.NOT_AUTHORIZED, f"the certificate that it shows does not name {self.neighbour}"
         problem = self._conflict(now_s)
-        if problem is None:
-            return None
-        self.federation.complain(self.neighbour, problem)
-        return ConnectCode.CLIENT_ID_NOT_VALID, problem
+        return None if problem is None else (ConnectCode.CLIENT_ID_NOT_VALID, problem)
+
+    @property
+    def _is_certified(self) -> bool:
+        """Tell whether the certificate of the neighbour has its name, where that is required."""
+        is_required = self.federation.settings.named_certificates
+        return not is_required or self.neighbour in self.connection.channel.names
 
     def _conflict(self, now_s: float) -> str | None:
         """Return why the link cannot open: a live link with a broker of that name exists; None if it can."""
@@ -99,6 +105,8 @@ class BrokerLink(NeighbourLink):
         if name != self.neighbour:
             found = "no broker of a network" if name is None else f"called {name}"
             raise LinkError(f"the dialled broker is not {self.neighbour} but {found}")
+        if not self._is_certified:
+            raise LinkError(f"the certificate that it shows does not name {self.neighbour}")
         problem = self._conflict(now_s)
         if problem is not None:
             raise LinkError(problem)

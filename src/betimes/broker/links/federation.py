@@ -26,6 +26,8 @@ from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.custody import AwaitingDemand, Custody
 from betimes.broker.links.duplicates import SeenEvents
+from betimes.broker.links.handshake import LinkSecret
+from betimes.broker.links.link_base import HalfOpenLinks
 from betimes.broker.links.local_demand import LocalDemand
 from betimes.broker.links.packets import (
     BROKER,
@@ -109,6 +111,7 @@ class Federation(Network):
         epoch: int,
         packet_bytes_max: int,
         counters: Counters,
+        secret: LinkSecret,
         deliver: Deliver,
         lose: Lose,
         recorder: Recorder | None = None,
@@ -120,6 +123,7 @@ class Federation(Network):
         self.settings = settings
         self.packet_bytes_max = packet_bytes_max
         self.counters = counters
+        self.secret, self.half_open = secret, HalfOpenLinks()
         self.ends: dict[str, BrokerLink] = {}  # the links that are up, by neighbour
         self._met: dict[str, None] = {}  # all neighbours so far, in order
         self.bulletins = LinkState(name, epoch)
@@ -143,9 +147,7 @@ class Federation(Network):
         if custody is not None:
             self._restore_demand(custody)
         self._routes_are_old = False
-        self._estimates_at_s = -math.inf
-        self._adverts_at_s = -math.inf
-        self._sweep_at_s = -math.inf
+        self._estimates_at_s = self._adverts_at_s = self._sweep_at_s = -math.inf
         self._terms = {terms.to: terms for terms in settings.links}
         nothing = routes_by(self.bulletins, name, self._demand.homes, [])
         self.broker = Broker(
@@ -178,7 +180,7 @@ class Federation(Network):
     def answer(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Accept the connection of a neighbour as a link, or refuse it."""
         neighbour = property_of(packet.user_properties, BROKER) or ""
-        BrokerLink(self, connection, self.terms(neighbour), now_s).answer(packet, now_s)
+        BrokerLink(self, connection, self.terms(neighbour), now_s).answer(packet)
 
     def brokers(self) -> Collection[str]:
         """Return the names of all known brokers."""

@@ -34,7 +34,7 @@ from betimes.model.user_properties import AGE, ID
 from betimes.mqtt.packets import QUALITIES, copy_publish
 from betimes.routing.link_state import Bulletin, DemandBulletin, LinkBulletin, PublisherBulletin
 
-VERSION = "4"  # of this protocol; brokers of different versions do not link
+VERSION = "5"  # of this protocol; brokers of different versions do not link
 BROKER, LIFE = "$betimes-broker", "$betimes-life"
 BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"
 SESSION_TOPIC, SIGNAL_TOPIC = "$betimes/session", "$betimes/signal"

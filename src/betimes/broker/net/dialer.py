@@ -13,9 +13,10 @@ from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.federation import Federation
 from betimes.broker.net.socket_line import DialedLine, LineOwner
 from betimes.broker.net.supervisor import Supervisor
-from betimes.broker.peers.link import PeerLink
-from betimes.broker.peers.overlay import PeerOverlay
-from betimes.broker.peers.settings import split_address
+from betimes.broker.net.tls import link_tls_context
+from betimes.broker.peers.overlay import PeerCall, PeerOverlay
+from betimes.broker.peers.settings import PeerPlan, split_address
+from betimes.model.errors import BetimesError
 from betimes.model.network_settings import LinkTerms
 
 log = logging.getLogger(__name__)
@@ -25,9 +26,19 @@ REDIAL_S_FIRST, REDIAL_S_MAX = 0.1, 5.0
 WARN_AFTER_S = 10.0  # brokers that start together are not up at the same moment
 
 
-def tls_to(authorities: str | None, *, is_encrypted: bool) -> ssl.SSLContext | None:
-    """Return how a neighbour's certificate is to be checked, where the link is encrypted."""
-    return ssl.create_default_context(cafile=authorities) if is_encrypted else None
+def link_tls(terms: LinkTerms, *, named: bool) -> ssl.SSLContext | None:
+    """Return how to encrypt a link, if it is; a BetimesError says which file cannot be used.
+
+    With `named` certificates, the link checks the broker's name in place of the host's.
+    """
+    if not terms.tls:
+        return None
+    return link_tls_context(terms.authorities, terms.certificate, terms.key, checks_host=not named)
+
+
+def peer_tls(plan: PeerPlan) -> ssl.SSLContext | None:
+    """Return how to encrypt links with peers, if they are."""
+    return link_tls_context(plan.authorities) if plan.tls else None
 
 
 async def _dial(
@@ -51,7 +62,6 @@ async def _dial(
 async def keep_link(listener: LineOwner, federation: Federation, terms: LinkTerms) -> None:
     """Keep a link to a neighbour, for ever: dial again with growing pauses while there is none."""
     loop, pause_s = asyncio.get_running_loop(), REDIAL_S_FIRST
-    tls = tls_to(terms.authorities, is_encrypted=terms.tls)
     assert terms.host is not None, "without a host the neighbour dials"
     missed_s, is_told = loop.time(), False
 
@@ -63,7 +73,11 @@ async def keep_link(listener: LineOwner, federation: Federation, terms: LinkTerm
             await asyncio.sleep(REDIAL_S_MAX)
             continue
         started_s = loop.time()
-        line = await _dial(listener, open_link, terms.host, terms.port, tls)
+        try:  # certificates may have been renewed
+            tls = link_tls(terms, named=federation.settings.named_certificates)
+            line = await _dial(listener, open_link, terms.host, terms.port, tls)
+        except BetimesError as error:
+            line = str(error)
         if isinstance(line, str):
             is_long = loop.time() - missed_s >= WARN_AFTER_S
             log.log(
@@ -87,16 +101,16 @@ class PeerDialer:
         self._tls = tls
         self._tasks = tasks
 
-    def dial(self, overlay: PeerOverlay, address: str) -> None:
+    def dial(self, overlay: PeerOverlay, call: PeerCall) -> None:
         """Begin to dial a peer; the overlay hears whether it is there."""
-        self._tasks.run(self._dial(overlay, address), f"dialling {address}")
+        self._tasks.run(self._dial(overlay, call), f"dialling {call.address}")
 
-    async def _dial(self, overlay: PeerOverlay, address: str) -> None:
+    async def _dial(self, overlay: PeerOverlay, call: PeerCall) -> None:
         def open_link(connection: Connection, now_s: float) -> None:
-            PeerLink(overlay, connection, address, now_s).dial()
+            overlay.open_link(call, connection, now_s)
 
-        line = await _dial(self._listener, open_link, *split_address(address), self._tls)
+        line = await _dial(self._listener, open_link, *split_address(call.address), self._tls)
         if isinstance(line, str):
-            log.info("peer %s: %s", address, line)
-            overlay.dial_failed(address, self._listener.now_s())
+            log.info("peer %s: %s", call.address, line)
+            overlay.dial_failed(call, self._listener.now_s())
             self._listener.flush()

@@ -12,11 +12,12 @@ import socket
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from betimes.broker.core.connection import Connection
+from betimes.broker.core.connection import Channel, Connection
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.delivery.flow import Pause
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.net.backpressure import WaitingLines
+from betimes.broker.net.tls import channel_of
 
 log = logging.getLogger(__name__)
 
@@ -89,13 +90,13 @@ class SocketLine(asyncio.Protocol):
         _bound_unsent(self.transport, KERNEL_BYTES_UNSENT_MAX)
         peer = transport.get_extra_info("peername")
         name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
-        self.connection = self._connection(name)
+        self.connection = self._connection(name, channel_of(transport))
         self._listener.lines[self.connection] = self
         log.info("connected: %s", name)
         self._expect_connect(self._listener.handlers.hub.limits.connect_within_s)
 
-    def _connection(self, peer: str) -> Connection:
-        return Connection(self._listener.handlers, peer=peer, now_s=self._listener.now_s())
+    def _connection(self, peer: str, channel: Channel) -> Connection:
+        return Connection(self._listener.handlers, peer=peer, now_s=self._listener.now_s(), channel=channel)
 
     def data_received(self, data: bytes) -> None:
         """Take in what came, unless its sender has to wait for slow readers."""
@@ -317,6 +318,6 @@ class DialedLine(SocketLine):
         super().connection_lost(error)
         self.ended.set()
 
-    def _connection(self, peer: str) -> Connection:
-        handlers = self._listener.handlers
-        return Connection(handlers, peer=peer, now_s=self._listener.now_s(), dialled=True)
+    def _connection(self, peer: str, channel: Channel) -> Connection:
+        handlers, now_s = self._listener.handlers, self._listener.now_s()
+        return Connection(handlers, peer=peer, now_s=now_s, dialled=True, channel=channel)

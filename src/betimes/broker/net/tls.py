@@ -1,13 +1,15 @@
-"""TLS contexts of the broker, from certificate files.
+"""TLS contexts of the broker, from certificate files, and what TLS knows of the other side.
 
 TLS 1.2 or newer, with what Python takes for safe. A mistake in a file is told before the server starts.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from pathlib import Path
 
+from betimes.broker.core.connection import Channel
 from betimes.model.errors import BetimesError
 
 
@@ -19,6 +21,50 @@ def tls_context(certificate: str, key: str | None = None, client_ca: str | None 
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load_certificate(context, certificate, key)
+    if client_ca is not None:
+        _load_authorities(context, client_ca)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def link_tls_context(
+    authorities: str | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+    *,
+    checks_host: bool = True,
+) -> ssl.SSLContext:
+    """Return how to dial a neighbour: whose certificates to trust, and which one to show, if any.
+
+    Without `checks_host` the certificate need not be that of the host: the link checks whom it names.
+    """
+    context = ssl.create_default_context()
+    if authorities is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        _load_authorities(context, authorities)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = checks_host
+    if certificate is not None:
+        _load_certificate(context, certificate, key)
+    return context
+
+
+def channel_of(transport: asyncio.BaseTransport) -> Channel:
+    """Return what TLS knows of the connection and of the other side's certificate, if it was verified.
+
+    The names are those of the certificate for hosts or, if it has none, its common name.
+    """
+    tls = transport.get_extra_info("ssl_object")
+    if tls is None:
+        return Channel()
+    shown = tls.getpeercert() or {}
+    names = {value for kind, value in shown.get("subjectAltName", ()) if kind == "DNS"}
+    common = {value for part in shown.get("subject", ()) for kind, value in part if kind == "commonName"}
+    return Channel(tls.get_channel_binding("tls-unique") or b"", frozenset(names or common))
+
+
+def _load_certificate(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
     _check_is_file(certificate)
     if key is not None:
         _check_is_file(key)
@@ -29,21 +75,17 @@ def tls_context(certificate: str, key: str | None = None, client_ca: str | None 
     except OSError as error:
         named = certificate if key is None else f"{certificate} or {key}"
         raise BetimesError(f"{named}: cannot be read ({error.strerror})") from None
-    if client_ca is not None:
-        _require_certificates(context, client_ca)
-    return context
 
 
-def _require_certificates(context: ssl.SSLContext, client_ca: str) -> None:
-    _check_is_file(client_ca)
+def _load_authorities(context: ssl.SSLContext, authorities: str) -> None:
+    _check_is_file(authorities)
     try:
-        context.load_verify_locations(client_ca)
+        context.load_verify_locations(authorities)
     except ssl.SSLError:
-        hint = "the certificates that sign those of clients, in PEM: -----BEGIN CERTIFICATE-----"
-        raise BetimesError(f"{client_ca}: there is no certificate in this file\nhint: {hint}") from None
+        hint = "the certificates that sign those of the other side, in PEM: -----BEGIN CERTIFICATE-----"
+        raise BetimesError(f"{authorities}: there is no certificate in this file\nhint: {hint}") from None
     except OSError as error:
-        raise BetimesError(f"{client_ca}: cannot be read ({error.strerror})") from None
-    context.verify_mode = ssl.CERT_REQUIRED
+        raise BetimesError(f"{authorities}: cannot be read ({error.strerror})") from None
 
 
 def _check_is_file(name: str) -> None:

@@ -104,6 +104,12 @@ class PeerOutbox:
             return link.transit.delay_s
         return self._delays_s.get(address, self._delay_s_mean)
 
+    def source_of(self, name: str) -> str:
+        """Return the host from which a peer is connected; without a link, its address."""
+        address = address_of(name)
+        link = self.links.get(address)
+        return address if link is None else link.connection.peer.rpartition(":")[0]
+
     def keep_delay(self, link: PeerLink) -> None:
         """Remember the delay of a link that has ended."""
         delay_s = link.transit.delay_s

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import mqtt5
 
@@ -17,6 +18,8 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.core.network import Network
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription
+from betimes.broker.links.handshake import LinkSecret
+from betimes.broker.links.link_base import HalfOpenLinks
 from betimes.broker.links.packets import Arrival, LinkError, arrived_publication
 from betimes.broker.peers.link import FROM, GOSSIP_TOPIC, LETTER_TOPIC, PeerLink
 from betimes.broker.peers.local_demand import PeerDemand
@@ -36,7 +39,16 @@ from betimes.matching.dz.spaces import cells_dz, event_cells, filter_dz
 from betimes.model.overlay_settings import Metric
 from betimes.model.telemetry import Reason
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
-from betimes.peers.messages import Connect, Got, Notice, PeerAccepted, PeerEffect, PeerRefresh, SendToPeer
+from betimes.peers.messages import (
+    Adopt,
+    Connect,
+    Got,
+    Notice,
+    PeerAccepted,
+    PeerEffect,
+    PeerRefresh,
+    SendToPeer,
+)
 from betimes.peers.parents import PUBLISHER_DELAY
 from betimes.peers.peer import Peer
 
@@ -49,7 +61,16 @@ ONE_HOP = 1.0
 
 Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]
-Dial = Callable[["PeerOverlay", str], None]  # an address; the overlay is called back with the result
+
+
+class PeerCall(NamedTuple):
+    """An address to dial, for a link, or to make sure of an accepted one."""
+
+    address: str
+    confirms: PeerLink | None = None
+
+
+Dial = Callable[["PeerOverlay", PeerCall], None]  # the overlay is called back with the result
 
 
 class PeerTally:
@@ -73,6 +94,7 @@ class PeerOverlay(Network):
         plan: PeerPlan,
         *,
         life: int,
+        secret: LinkSecret,
         packet_bytes_max: int,
         deliver: Deliver,
         lose: Lose,
@@ -84,15 +106,22 @@ class PeerOverlay(Network):
         self.plan = plan
         self.address = plan.address
         self.life = life
+        self.secret = secret
+        self.half_open = HalfOpenLinks()
         self.packet_bytes_max = packet_bytes_max
         self._deliver = deliver
         self._lose = lose
         self._chance = chance
         self._space = plan.agreement.space
         self._is_timed = plan.agreement.metric is Metric.TIME
-        self.mail = PeerOutbox(lambda address: dial(self, address))
+        self._dial = dial
+        self._opening: dict[str, PeerLink] = {}  # dialled, and not up yet
+        self.mail = PeerOutbox(lambda address: dial(self, PeerCall(address)))
         self.view = PeerView(
-            plan.address, chance, self.mail.delay_s_to if self._is_timed else lambda _: ONE_HOP
+            plan.address,
+            chance,
+            self.mail.delay_s_to if self._is_timed else lambda _: ONE_HOP,
+            self.mail.source_of,
         )
         self.demand = PeerDemand(self._space, plan.wanted)
         self.subscriber = self._peer(now_s, plan.delay_max)
@@ -162,10 +191,12 @@ class PeerOverlay(Network):
             return
         self._cycle_at_s = max(self._cycle_at_s + self.plan.cycle_s * (0.9 + 0.2 * self._chance()), now_s)
         self._cycles += 1
-        for name in self.view.forget_old(now_s):
+        for name in self.view.forget_old(self.mail.links, now_s):
             self._gone(name, now_s)
         self._count(now_s)
         self._gossip(now_s)
+        for name in self.view.to_contact(self.mail.links, now_s):
+            self._ask_for_cards(address_of(name), now_s)
         if self.demand.has_changed:
             self.demand.has_changed = False
             effects = self.subscriber.want(self.demand.boxes(), self._cycle(now_s))
@@ -197,8 +228,11 @@ class PeerOverlay(Network):
         if self.plan.join and (partner is None or self._cycles % JOIN_AGAIN_CYCLES == 0):
             partner = self.plan.join[int(self._chance() * len(self.plan.join))]
         if partner is not None and partner != self.address:
-            text = gossip_text(self._cards_to_send(), asks=True)
-            self.mail.post(partner, lambda link: link.say(GOSSIP_TOPIC, text, now_s))
+            self._ask_for_cards(partner, now_s)
+
+    def _ask_for_cards(self, address: str, now_s: float) -> None:
+        text = gossip_text(self._cards_to_send(), asks=True)
+        self.mail.post(address, lambda link: link.say(GOSSIP_TOPIC, text, now_s))
 
     def _cards_to_send(self) -> list[Descriptor]:
         """Return the cards for gossip: of this process's peers, and of some others."""
@@ -218,11 +252,32 @@ class PeerOverlay(Network):
 
     def answer(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Accept the connection of another peer as a link, or refuse it."""
-        PeerLink(self, connection, "", now_s).answer(packet, now_s)
+        PeerLink(self, connection, "", now_s).answer(packet)
+
+    def open_link(self, call: PeerCall, connection: Connection, now_s: float) -> None:
+        """Begin the handshake on a connection to the address of a call."""
+        link = PeerLink(self, connection, call.address, now_s, confirms=call.confirms)
+        if call.confirms is None:
+            self._opening[call.address] = link
+        link.dial()
+
+    def has_opened(self, address: str, opening: str) -> bool:
+        """Tell whether this process is about to open that link to the process at an address."""
+        link = self._opening.get(address)
+        return link is not None and not link.connection.closing and link.opening == opening
+
+    def _not_opening(self, link: PeerLink) -> None:
+        if self._opening.get(link.neighbour) is link:
+            del self._opening[link.neighbour]
+
+    def confirm(self, link: PeerLink, _now_s: float) -> None:
+        """Dial the address that a neighbour states: no place is given, and no word believed, before."""
+        self._dial(self, PeerCall(link.neighbour, link))
 
     def link_up(self, link: PeerLink, now_s: float) -> None:
         """Use a link, and send the messages that waited for it."""
         link.is_up = True
+        self._not_opening(link)
         outlived = self.mail.up(link, self.address)
         if outlived is not None:
             self._gone_with(link.neighbour, now_s)
@@ -234,16 +289,21 @@ class PeerOverlay(Network):
     def link_down(self, link: PeerLink, now_s: float) -> None:
         """Note that a link has ended; unless it was spare, the peer behind it is taken to be gone."""
         was_up, link.is_up = link.is_up, False
+        self._not_opening(link)
         self.mail.keep_delay(link)
         if not was_up:
-            self.dial_failed(link.neighbour, now_s)
+            self.dial_failed(PeerCall(link.neighbour), now_s)
         elif self.mail.down(link):
             log.info("link with %s is down", link.neighbour)
             if not link.is_spare:
                 self._gone_with(link.neighbour, now_s)
 
-    def dial_failed(self, address: str, now_s: float) -> None:
+    def dial_failed(self, call: PeerCall, now_s: float) -> None:
         """Take a peer that cannot be reached to be gone."""
+        address = call.address
+        if call.confirms is not None:
+            call.confirms.unconfirmed("it cannot be dialled")
+            return
         if address in self.mail.links:
             return  # the peer dialled this one meanwhile
         self.mail.take_waiting(address)
@@ -270,16 +330,36 @@ class PeerOverlay(Network):
         if address_of(letter.sender) != link.neighbour or own != letter.sender:
             raise LinkError(f"{link.neighbour} speaks for {own}")
         peer = self._called(letter.to)
-        if peer is not None:
-            took = link.transit.delay_s if self._is_timed else ONE_HOP
+        if peer is None:
+            return
+        took = link.transit.delay_s if self._is_timed else ONE_HOP
+        if isinstance(message, Adopt):
+            self._hear_adopt(peer, letter.sender, message, took, now_s)
+        else:
             effects = peer.receive(letter.sender, message, self._cycle(now_s), took=took)
             self._perform(peer, effects, now_s)
 
+    def _hear_adopt(self, peer: Peer, sender: str, message: Adopt, took: float, now_s: float) -> None:
+        """Give a child a place that a parent dismissed for this peer, once there is a link with the child."""
+        if sender not in peer.lines.parents():
+            return
+
+        def adopt() -> None:
+            effects = peer.receive(sender, message, self._cycle(now_s), took=took)
+            self._perform(peer, effects, now_s)
+
+        child = address_of(message.card.name)
+        if child == self.address:
+            adopt()
+        else:
+            self.mail.post(child, lambda _: adopt())
+
     def hear_gossip(self, link: PeerLink, payload: bytes, now_s: float) -> None:
-        """Add a neighbour's cards to the view, and answer with cards if it asks."""
+        """Add cards to the view, the neighbour's own and its hearsay; answer with cards if it asks."""
         descriptors, asks = read_gossip(payload, self._space.length)
         for descriptor in descriptors:
-            if self.view.hear_of(descriptor, now_s) and descriptor.card.publishes:
+            is_news = self.view.hear_of(descriptor, now_s, told_by=link.neighbour)
+            if is_news and descriptor.card.publishes:
                 self.subscriber.hear_of(descriptor.card)
         if asks:
             link.say(GOSSIP_TOPIC, gossip_text(self._cards_to_send(), asks=False), now_s)
@@ -326,7 +406,7 @@ class PeerOverlay(Network):
             self._gone(name, now_s)
 
     def _gone(self, name: str, now_s: float) -> None:
-        self.view.forget(name)
+        self.view.forget(name, now_s)
         for peer in self._peers():
             peer.lost(name, self._cycle(now_s))
 

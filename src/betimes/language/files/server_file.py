@@ -218,6 +218,7 @@ def read_network_settings(table: TomlTable) -> NetworkSettings:
     settings = NetworkSettings(
         secret=secret,
         secret_file=secret_file,
+        named_certificates=table.optional("named_certificates", flag, usual.named_certificates),
         strategy=table.optional("strategy", any_text, usual.strategy),
         links=_read_links(table),
         messages_max=table.optional("queue", count_between(1, QUEUED_MESSAGES_MAX), usual.messages_max),
@@ -226,6 +227,11 @@ def read_network_settings(table: TomlTable) -> NetworkSettings:
         lost_after_s=table.optional("lost_after", _duration, usual.lost_after_s),
         refresh_every_s=table.optional("refresh", _refresh_s, usual.refresh_every_s),
     )
+    for link in settings.links if settings.named_certificates else ():
+        if link.host is not None and link.certificate is None:
+            problem = f"the link to {quoted(link.to)} shows no certificate, and this network requires them"
+            hint = 'add tls = true and certificate = "FILE", with the name of this broker, to the link'
+            table.complain("named_certificates", problem, hint)
     if settings.lost_after_s <= settings.beat_every_s:
         table.complain("lost_after", "this must be longer than beat", "three times as long, for example")
     return settings
@@ -253,12 +259,20 @@ def _read_terms(table: TomlTable) -> LinkTerms:
     usual = LinkTerms(to="")
     tls = table.optional("tls", flag, otherwise=False)
     host, port = table.optional("address", _address, (None, None))
+    certificate = table.optional("certificate", _file_name, None)
+    key = table.optional("key", _file_name, None)
+    if certificate is not None and not tls:
+        table.complain("certificate", "a certificate is shown over TLS only", "add tls = true")
+    if key is not None and certificate is None:
+        table.complain("key", "this is of no use without a certificate", 'add certificate = "FILE"')
     return LinkTerms(
         to=table.required("to", name, "", '"b2"'),
         host=host,
         port=port or USUAL_PORTS[Kind.MQTT, tls],
         tls=tls,
         authorities=table.optional("authorities", any_text, None),
+        certificate=certificate,
+        key=key,
         rate_kb_per_s=table.optional("rate", positive(data_rate), None),
         s_per_kb=table.optional("speed", positive(speed), usual.s_per_kb),
     )

@@ -369,3 +369,6 @@ class _View:
 
     def delay_to(self, name: str) -> float:
         return self._network.delay_to(self._place, name)
+
+    def source_of(self, name: str) -> str:
+        return name
