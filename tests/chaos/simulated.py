@@ -15,20 +15,26 @@ from itertools import count
 from typing import Any, ClassVar, Protocol
 
 from tests.broker.talking import OPEN_ACCESS
-from tests.chaos.actors import Actor, DurableSubscriber, Publisher
+from tests.chaos.actors import Actor, DurableSubscriber, PlainSubscriber, Publisher, SemiDurableSubscriber
 from tests.chaos.checker import Log, Verdict, judge
 
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.composition import Composition, OpenStore, compose
 from betimes.broker.core.connection import Connection
 from betimes.broker.durability.store import Store
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.storage.change_tables import Changes, Row
+from betimes.broker.storage.sqlite_file import StoreError
+from betimes.model.buffer_settings import BufferSettings
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.server_settings import ServerSettings
 
 TICK_S = 0.25
+RESTART_S = 1.0  # after a broker ended by itself
 DIAL_EVERY_S = 0.2
 DIAL_WITHIN_S = 5.0
+UNDONE_S = 8.0  # every fault is undone so long after it
+HEAL_S = 30.0  # in which all is well again
 STEPS_MAX = 2_000_000  # of the agenda, in one run
 TURNS_MAX = 10_000  # of one broker without time passing
 
@@ -48,8 +54,11 @@ class Shelf:
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[Row, Row]] = {}
+        self.is_full = False
 
     def write(self, changes: Sequence[Changes]) -> None:
+        if self.is_full:
+            raise StoreError("simulated.db", "the disk is full", "wait until it is not")
         for change in changes:
             rows = self.rows.setdefault(change.table.name, {})
             width = len(change.table.key_columns)
@@ -177,6 +186,7 @@ class SimulatedBroker:
         self.stalled: list[Wire] = []
         self.ticked_s = 0.0
         self.life = 0
+        self.wall_ahead_s = 0.0  # its clock is wrong by so much, from its next life on
         self.doom: str | None = None  # dies in its next turn: before it commits, or before it writes
         self._dialing: dict[str, BrokerEnd] = {}
         self._is_turning = False
@@ -185,17 +195,29 @@ class SimulatedBroker:
     def is_alive(self) -> bool:
         return self.parts is not None
 
-    def start(self, *, wall_ahead_s: float = 0.0) -> None:
-        """Begin a life, with a clock that is right or not."""
+    def start(self) -> None:
+        """Begin a life."""
         if self.parts is not None:
             return
         self.life += 1
         self.doom = None
         self.is_stopped = False
-        wall_s = 1e9 + self.net.now_s + wall_ahead_s
-        self.parts = compose(
+        try:
+            self.parts = self._composed()
+        except StoreError:  # it cannot commit: its service manager tries again
+            self.net.at(self.net.now_s + RESTART_S, self.start)
+            return
+        self.ticked_s = self.net.now_s
+        self.turn()
+        self.net.at(self.net.now_s + self.net.chance.uniform(0.0, TICK_S), self._ticker(self.life))
+        self.net.at(self.net.now_s + 0.01, self._dialer(self.life))
+
+    def _composed(self) -> Composition:
+        wall_s = 1e9 + self.net.now_s + self.wall_ahead_s
+        return compose(
             ServerSettings(
                 name=self.name,
+                buffer=BufferSettings(fetch=("#",)),
                 network=NetworkSettings(
                     secret="a secret of the simulated network",
                     links=tuple(LinkTerms(to=each, host="x") for each in self.dials),
@@ -208,10 +230,12 @@ class SimulatedBroker:
             kept=OpenStore(store=Store(self.shelf.write), rows=self.shelf.read, source=self.name),
             model_came=lambda: None,
         )
-        self.ticked_s = self.net.now_s
-        self.turn()
-        self.net.at(self.net.now_s + self.net.chance.uniform(0.0, TICK_S), self._ticker(self.life))
-        self.net.at(self.net.now_s + 0.01, self._dialer(self.life))
+
+    def reload(self) -> None:
+        """Read the access list again, as on SIGHUP."""
+        if self.parts is not None and not self.is_stopped:
+            self.parts.hub.change_access_control(AccessControl(anonymous=True), self.net.now_s)
+            self.turn()
 
     def kill(self) -> None:
         """Die without a word; what was not committed is gone, what was written may still arrive."""
@@ -300,6 +324,9 @@ class SimulatedBroker:
                 if not self._step():
                     return
             raise AssertionError(f"{self.name} does not come to rest")
+        except StoreError:  # as the write loop does: cut all connections, and end
+            self.kill()
+            self.net.at(self.net.now_s + RESTART_S, self.start)
         finally:
             self._is_turning = False
 
@@ -440,8 +467,7 @@ class Nemesis:
         self.net.at(self.net.now_s + self._chance.uniform(0.05, 1.0) * longest_s, call)
 
     def _restart(self, broker: SimulatedBroker) -> None:
-        ahead_s = self._chance.choice([0.0, 0.0, -3600.0, 3600.0, -5.0])
-        self._later(4.0, lambda: broker.start(wall_ahead_s=ahead_s))
+        self._later(4.0, broker.start)
 
     def _kill(self) -> bool:
         broker = self._broker()
@@ -509,13 +535,86 @@ class Nemesis:
         self._later(8.0, undo)
         return bool(ways)
 
+    def _skew(self) -> bool:
+        broker = self._broker()
+        if not broker.is_alive:
+            return False
+        broker.wall_ahead_s = self._chance.choice([-3600.0, 3600.0, -5.0, 0.0])
+        broker.kill()
+        self._restart(broker)
+        return True
+
+    def _fill_disk(self) -> bool:
+        broker = self._broker()
+        if broker.shelf.is_full:
+            return False
+        broker.shelf.is_full = True
+
+        def free() -> None:
+            broker.shelf.is_full = False
+
+        self._later(5.0, free)
+        return True
+
+    def _reload(self) -> bool:
+        broker = self._broker()
+        if not broker.is_alive or broker.is_stopped:
+            return False
+        broker.reload()
+        return True
+
     _KINDS: ClassVar[dict[str, Callable[[Nemesis], bool]]] = {
         "kill": _kill,
         "restart": _shut_down,
         "stop": _stop,
         "cut": _cut,
         "delay": _delay,
+        "skew": _skew,
+        "full disk": _fill_disk,
+        "reload": _reload,
     }
+
+
+@dataclass(slots=True)
+class Cast:
+    """The clients of a run."""
+
+    publishers: list[Publisher]
+    beacons: list[Publisher]  # one at each broker, which publish once all has healed
+    subscribers: list[PlainSubscriber]
+
+    @property
+    def everybody(self) -> list[Actor]:
+        return [*self.publishers, *self.beacons, *self.subscribers]
+
+    def calm_down(self) -> None:
+        """Let clients stay where they are."""
+        for actor in self.everybody:
+            actor.is_calm = True
+
+
+def cast(brokers: Sequence[str], log: Log, seed: str, *, publishers: int, per_s: float) -> Cast:
+    """Return publishers, and subscribers of all kinds."""
+    shared: dict[str, Any] = {"seed": seed, "pattern": "t/#"}
+    subscribers: list[PlainSubscriber] = [
+        DurableSubscriber("s0", brokers, log, qos=1, asks_ids=True, **shared),
+        DurableSubscriber("s1", brokers, log, qos=2, **shared),
+        DurableSubscriber("s2", brokers, log, qos=2, **shared),
+        SemiDurableSubscriber("r1", brokers, log, qos=1, **shared),
+        SemiDurableSubscriber("r2", brokers, log, qos=2, **shared),
+        PlainSubscriber("n0", brokers, log, qos=0, **shared),
+        PlainSubscriber("n2", brokers, log, qos=2, **shared),
+    ]
+    return Cast(
+        [
+            Publisher(f"p{number}", brokers, log, seed=seed, stay_s=6.0, topic=f"t/{number}", per_s=per_s)
+            for number in range(publishers)
+        ],
+        [
+            Publisher(f"c{name}", [name], log, seed=seed, topic=f"t/{name}", per_s=1.0) for name in brokers
+        ],
+        subscribers,
+    )
 
 
 def run_schedule(
@@ -524,44 +623,49 @@ def run_schedule(
     brokers: int = 3,
     faults: int = 6,
     every_s: float = 1.5,
-    heal_s: float = 30.0,
     roams: bool = True,
 ) -> Verdict:
     """Return what becomes of one schedule of faults."""
     net = SimulatedNetwork([f"b{number}" for number in range(1, brokers + 1)], seed=str(seed))
-    names = list(net.brokers)
     for broker in net.brokers.values():
         broker.start()
-    publishers = [
-        Publisher(f"p{number}", names, net.log, seed=str(seed), stay_s=6.0, topic=f"t/{number}", per_s=8.0)
-        for number in range(2)
-    ]
-    subscribers = [
-        DurableSubscriber(f"s{number}", names, net.log, seed=str(seed), pattern="t/#", qos=qos)
-        for number, qos in enumerate((1, 2, 2))
-    ]
-    for actor in (*publishers, *subscribers):
-        actor.is_calm = True
+    clients = cast(list(net.brokers), net.log, str(seed), publishers=2, per_s=8.0)
+    clients.calm_down()
+    for actor in (*clients.publishers, *clients.beacons):
         net.add(actor)
-    net.run(5.0)
-    assert all(each.is_subscribed for each in subscribers), "everything is quiet"
-    for actor in net.actors:
+    _speak(clients.beacons, net, 2.0)  # so every broker is an origin that resuming clients know
+    for actor in clients.subscribers:
+        net.add(actor)
+    net.run(net.now_s + 3.0)
+    net.log.begin()
+    assert all(each.is_subscribed for each in clients.subscribers), "everything is quiet"
+    for actor in clients.everybody:
         actor.is_calm = not roams
-    for publisher in publishers:
+    for publisher in clients.publishers:
         publisher.is_publishing = True
-    net.run(6.0)
+    net.run(net.now_s + 1.0)
     nemesis = Nemesis(net)
     for _ in range(faults):
         nemesis.strike()
         net.run(net.now_s + nemesis._chance.expovariate(1.0 / every_s))
-    net.run(net.now_s + 8.0)  # the last fault is undone
-    for actor in net.actors:
-        actor.is_calm = True
-    net.run(net.now_s + heal_s / 2)
+    net.run(net.now_s + UNDONE_S)
+    clients.calm_down()
+    net.run(net.now_s + HEAL_S / 2)
+    net.log.is_calm = True
+    _speak([*clients.publishers, *clients.beacons], net, HEAL_S / 6)
+    net.run(net.now_s + HEAL_S / 6)
+    for subscriber in clients.subscribers:  # those that resume are told what they have lost
+        subscriber.come_back()
+    net.run(net.now_s + HEAL_S / 6)
+    return _judged(net)
+
+
+def _speak(publishers: Sequence[Publisher], net: SimulatedNetwork, for_s: float) -> None:
+    for publisher in publishers:
+        publisher.is_publishing = True
+    net.run(net.now_s + for_s)
     for publisher in publishers:
         publisher.is_publishing = False
-    net.run(net.now_s + heal_s / 2)
-    return _judged(net)
 
 
 def _judged(net: SimulatedNetwork) -> Verdict:
