@@ -130,9 +130,14 @@ class Actor:
         return b"".join(each.write() for each in answers)
 
     @property
-    def is_done(self) -> bool:
-        """Tell whether nothing is left to be sent or acknowledged."""
+    def is_served(self) -> bool:
+        """Tell whether the client is connected, and subscribed if it is a subscriber."""
         return self._is_open
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether the client is served, and nothing is left to be sent or acknowledged."""
+        return self.is_served
 
     # --- for subclasses
 
@@ -257,7 +262,7 @@ class PlainSubscriber(Actor):
         self._register()
 
     @property
-    def is_done(self) -> bool:
+    def is_served(self) -> bool:
         return self._is_open and self.is_subscribed
 
     def _register(self) -> None:
@@ -412,3 +417,49 @@ def _id_of(packet: mqtt5.PublishPacket) -> tuple[str, int] | None:
             origin, _, digits = value.rpartition(":")
             return origin, int(digits)
     return None
+
+
+@dataclass(slots=True)
+class Cast:
+    """The clients of a run."""
+
+    publishers: list[Publisher]
+    beacons: list[Publisher]  # one at each broker, which publish once all has healed
+    subscribers: list[PlainSubscriber]
+
+    @property
+    def speakers(self) -> list[Publisher]:
+        """Return all that publish."""
+        return [*self.publishers, *self.beacons]
+
+    @property
+    def everybody(self) -> list[Actor]:
+        """Return all clients."""
+        return [*self.publishers, *self.beacons, *self.subscribers]
+
+    def calm_down(self) -> None:
+        """Let clients stay where they are."""
+        for actor in self.everybody:
+            actor.is_calm = True
+
+
+def cast(brokers: Sequence[str], log: Log, seed: str, *, publishers: int, per_s: float) -> Cast:
+    """Return publishers, and subscribers of all kinds."""
+    shared: dict[str, Any] = {"seed": seed, "pattern": "t/#"}
+    subscribers: list[PlainSubscriber] = [
+        DurableSubscriber("s0", brokers, log, qos=1, asks_ids=True, **shared),
+        DurableSubscriber("s1", brokers, log, qos=2, **shared),
+        DurableSubscriber("s2", brokers, log, qos=2, **shared),
+        SemiDurableSubscriber("r1", brokers, log, qos=1, **shared),
+        SemiDurableSubscriber("r2", brokers, log, qos=2, **shared),
+        PlainSubscriber("n0", brokers, log, qos=0, **shared),
+        PlainSubscriber("n2", brokers, log, qos=2, **shared),
+    ]
+    return Cast(
+        [
+            Publisher(f"p{number}", brokers, log, seed=seed, stay_s=6.0, topic=f"t/{number}", per_s=per_s)
+            for number in range(publishers)
+        ],
+        [Publisher(f"c{name}", [name], log, seed=seed, topic=f"t/{name}", per_s=1.0) for name in brokers],
+        subscribers,
+    )

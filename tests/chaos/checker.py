@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(slots=True)
@@ -40,12 +40,23 @@ class Log:
     sessions_lost: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def deliveries(self) -> int:
+        """Return how many messages came."""
+        return sum(counts.total() for counts in self.received.values())
+
     def begin(self) -> None:
-        """Forget what was published before everybody had subscribed."""
-        self.sent.clear()
-        self.acknowledged.clear()
-        for counts in self.received.values():
-            counts.clear()
+        """Begin a round, when all that was sent before has come: forget it."""
+        for each in (self.sent, self.numbered, *self.received.values(), *self.ids.values()):
+            each.clear()
+        for gone in (self.acknowledged, self.refused, self.repeatable, self.calm):
+            gone.clear()
+        for told in self.gaps.values():
+            told.clear()
+        self.connections = 0
+        self.refusals.clear()
+        self.sessions_lost.clear()
+        self.faults.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +102,21 @@ def judge(log: Log) -> Verdict:
     return Verdict(
         sent=len(log.sent),
         acknowledged=len(log.acknowledged),
-        deliveries=sum(counts.total() for counts in log.received.values()),
+        deliveries=log.deliveries,
         repeated=repeated,
         connections=log.connections,
-        faults=log.faults,
+        faults=Counter(log.faults),
         gaps=sum(map(len, log.gaps.values())),
         told=sum(
             len(log.acknowledged - log.received.get(client, Counter()).keys()) for client in log.semi_durable
         ),
         violations=tuple(violations),
     )
+
+
+def with_more(verdict: Verdict, violations: Iterable[str]) -> Verdict:
+    """Return a verdict with what was seen of the brokers."""
+    return replace(verdict, violations=(*verdict.violations, *violations))
 
 
 def _lost(log: Log) -> Iterable[str]:

@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from tests.broker.talking import OPEN_ACCESS
-from tests.chaos.actors import Actor, DurableSubscriber, PlainSubscriber, Publisher, SemiDurableSubscriber
-from tests.chaos.checker import Log, Verdict, judge
+from tests.chaos.actors import Actor, Publisher, cast
+from tests.chaos.checker import Log, Verdict, judge, with_more
+from tests.chaos.nemesis import UNDONE_S, Nemesis
 
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.composition import Composition, OpenStore, compose
@@ -29,11 +30,12 @@ from betimes.model.buffer_settings import BufferSettings
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.server_settings import ServerSettings
 
+DELAY_S = 0.005
 TICK_S = 0.25
+DOOMED_S = 0.3  # a broker that is to die at the next good moment dies after so long in any case
 RESTART_S = 1.0  # after a broker ended by itself
 DIAL_EVERY_S = 0.2
 DIAL_WITHIN_S = 5.0
-UNDONE_S = 8.0  # every fault is undone so long after it
 HEAL_S = 30.0  # in which all is well again
 STEPS_MAX = 2_000_000  # of the agenda, in one run
 TURNS_MAX = 10_000  # of one broker without time passing
@@ -114,9 +116,21 @@ class Wire:
 class Path:
     """The network between two brokers, or between a client and a broker, in one direction."""
 
-    delay_s: float = 0.005
+    delay_s: float = DELAY_S
     is_cut: bool = False
     stalled: list[Wire] = field(default_factory=list)
+
+    def cut(self) -> None:
+        self.is_cut = True
+
+    def heal(self) -> None:
+        self.is_cut = False
+        stalled, self.stalled = self.stalled, []
+        for wire in stalled:
+            wire.deliver()
+
+    def slow_down(self, delay_s: float | None) -> None:
+        self.delay_s = DELAY_S if delay_s is None else delay_s
 
 
 class BrokerEnd:
@@ -198,7 +212,9 @@ class SimulatedBroker:
     def start(self) -> None:
         """Begin a life."""
         if self.parts is not None:
-            return
+            if self.doom is None:
+                return
+            self._die()  # it was to die earlier
         self.life += 1
         self.doom = None
         self.is_stopped = False
@@ -237,9 +253,22 @@ class SimulatedBroker:
             self.parts.hub.change_access_control(AccessControl(anonymous=True), self.net.now_s)
             self.turn()
 
-    def kill(self) -> None:
+    def kill(self, when: str = "now") -> None:
         """Die without a word; what was not committed is gone, what was written may still arrive."""
-        self.parts = None
+        if when == "now" or self.is_stopped:
+            self._die()
+            return
+        self.doom = when
+        life = self.life
+
+        def surely() -> None:
+            if self.doom and self.life == life:
+                self._die()
+
+        self.net.at(self.net.now_s + DOOMED_S, surely)
+
+    def _die(self) -> None:
+        self.parts = self.doom = None
         self.is_stopped = False
         ends, self.ends, self._dialing, self.stalled = list(self.ends.values()), {}, {}, []
         for end in ends:
@@ -253,7 +282,24 @@ class SimulatedBroker:
         if self.parts is not None and not self.is_stopped:
             self.parts.hub.shut_down(self.net.now_s)
             self.turn()
-            self.kill()
+            self._die()
+
+    def stop(self) -> None:
+        """Do nothing any more; what comes waits."""
+        self.is_stopped = True
+
+    def set_clock(self, ahead_s: float) -> bool:
+        """Be wrong by so much, from the next life on."""
+        self.wall_ahead_s = ahead_s
+        return True
+
+    def fill_disk(self) -> None:
+        """Let no commit succeed."""
+        self.shelf.is_full = True
+
+    def free_disk(self) -> None:
+        """Let commits succeed again."""
+        self.shelf.is_full = False
 
     def resume(self) -> None:
         """Go on after SIGSTOP: everything that waited comes at once."""
@@ -325,7 +371,7 @@ class SimulatedBroker:
                     return
             raise AssertionError(f"{self.name} does not come to rest")
         except StoreError:  # as the write loop does: cut all connections, and end
-            self.kill()
+            self._die()
             self.net.at(self.net.now_s + RESTART_S, self.start)
         finally:
             self._is_turning = False
@@ -347,7 +393,7 @@ class SimulatedBroker:
         waiting, drained = hub.outboxes.waiting, []
         while waiting:
             if self.doom == "before it writes":
-                self.kill()
+                self._die()
                 return False
             store.commit()
             outbox = waiting.pop()
@@ -439,183 +485,6 @@ class SimulatedNetwork:
 
         self.at(actor.connect_at_s, live)
 
-    def heal(self, path: Path) -> None:
-        """Let a path carry bytes again, also those that were stuck."""
-        path.is_cut = False
-        stalled, path.stalled = path.stalled, []
-        for wire in stalled:
-            wire.deliver()
-
-
-class Nemesis:
-    """Does harm, each kind bounded in time, all of it undone by itself."""
-
-    def __init__(self, net: SimulatedNetwork) -> None:
-        self.net = net
-        self._chance = random.Random(net.chance.random())
-
-    def strike(self) -> None:
-        """Commit one fault."""
-        kind = self._chance.choice(list(self._KINDS))
-        if self._KINDS[kind](self):
-            self.net.log.faults[kind] += 1
-
-    def _broker(self) -> SimulatedBroker:
-        return self._chance.choice(list(self.net.brokers.values()))
-
-    def _later(self, longest_s: float, call: Callable[[], Any]) -> None:
-        self.net.at(self.net.now_s + self._chance.uniform(0.05, 1.0) * longest_s, call)
-
-    def _restart(self, broker: SimulatedBroker) -> None:
-        self._later(4.0, broker.start)
-
-    def _kill(self) -> bool:
-        broker = self._broker()
-        if not broker.is_alive:
-            return False
-        when = self._chance.choice(["now", "before it commits", "before it writes"])
-        if when == "now" or broker.is_stopped:
-            broker.kill()
-        else:
-            broker.doom = when
-
-            def surely() -> None:
-                if broker.doom:
-                    broker.kill()
-
-            self.net.at(self.net.now_s + 0.3, surely)
-        self.net.at(self.net.now_s + 0.31, lambda: self._restart(broker))
-        return True
-
-    def _shut_down(self) -> bool:
-        broker = self._broker()
-        if not broker.is_alive or broker.is_stopped:
-            return False
-        broker.shut_down()
-        self._restart(broker)
-        return True
-
-    def _stop(self) -> bool:
-        broker = self._broker()
-        if not broker.is_alive or broker.is_stopped:
-            return False
-        broker.is_stopped = True
-        self._later(6.0, broker.resume)
-        return True
-
-    def _ways(self) -> list[Path]:
-        broker = self._broker()
-        if not broker.dials:
-            return []
-        other = self._chance.choice(broker.dials)
-        both = [self.net.path(broker.name, other), self.net.path(other, broker.name)]
-        return self._chance.choice([both, both, both[:1], both[1:]])
-
-    def _cut(self) -> bool:
-        ways = [each for each in self._ways() if not each.is_cut]
-        for path in ways:
-            path.is_cut = True
-
-        def heal() -> None:
-            for path in ways:
-                self.net.heal(path)
-
-        self._later(6.0, heal)
-        return bool(ways)
-
-    def _delay(self) -> bool:
-        ways, delay_s = self._ways(), self._chance.uniform(0.01, 1.0)
-        for path in ways:
-            path.delay_s = delay_s
-
-        def undo() -> None:
-            for path in ways:
-                path.delay_s = 0.005
-
-        self._later(8.0, undo)
-        return bool(ways)
-
-    def _skew(self) -> bool:
-        broker = self._broker()
-        if not broker.is_alive:
-            return False
-        broker.wall_ahead_s = self._chance.choice([-3600.0, 3600.0, -5.0, 0.0])
-        broker.kill()
-        self._restart(broker)
-        return True
-
-    def _fill_disk(self) -> bool:
-        broker = self._broker()
-        if broker.shelf.is_full:
-            return False
-        broker.shelf.is_full = True
-
-        def free() -> None:
-            broker.shelf.is_full = False
-
-        self._later(5.0, free)
-        return True
-
-    def _reload(self) -> bool:
-        broker = self._broker()
-        if not broker.is_alive or broker.is_stopped:
-            return False
-        broker.reload()
-        return True
-
-    _KINDS: ClassVar[dict[str, Callable[[Nemesis], bool]]] = {
-        "kill": _kill,
-        "restart": _shut_down,
-        "stop": _stop,
-        "cut": _cut,
-        "delay": _delay,
-        "skew": _skew,
-        "full disk": _fill_disk,
-        "reload": _reload,
-    }
-
-
-@dataclass(slots=True)
-class Cast:
-    """The clients of a run."""
-
-    publishers: list[Publisher]
-    beacons: list[Publisher]  # one at each broker, which publish once all has healed
-    subscribers: list[PlainSubscriber]
-
-    @property
-    def everybody(self) -> list[Actor]:
-        return [*self.publishers, *self.beacons, *self.subscribers]
-
-    def calm_down(self) -> None:
-        """Let clients stay where they are."""
-        for actor in self.everybody:
-            actor.is_calm = True
-
-
-def cast(brokers: Sequence[str], log: Log, seed: str, *, publishers: int, per_s: float) -> Cast:
-    """Return publishers, and subscribers of all kinds."""
-    shared: dict[str, Any] = {"seed": seed, "pattern": "t/#"}
-    subscribers: list[PlainSubscriber] = [
-        DurableSubscriber("s0", brokers, log, qos=1, asks_ids=True, **shared),
-        DurableSubscriber("s1", brokers, log, qos=2, **shared),
-        DurableSubscriber("s2", brokers, log, qos=2, **shared),
-        SemiDurableSubscriber("r1", brokers, log, qos=1, **shared),
-        SemiDurableSubscriber("r2", brokers, log, qos=2, **shared),
-        PlainSubscriber("n0", brokers, log, qos=0, **shared),
-        PlainSubscriber("n2", brokers, log, qos=2, **shared),
-    ]
-    return Cast(
-        [
-            Publisher(f"p{number}", brokers, log, seed=seed, stay_s=6.0, topic=f"t/{number}", per_s=per_s)
-            for number in range(publishers)
-        ],
-        [
-            Publisher(f"c{name}", [name], log, seed=seed, topic=f"t/{name}", per_s=1.0) for name in brokers
-        ],
-        subscribers,
-    )
-
 
 def run_schedule(
     seed: int,
@@ -631,7 +500,7 @@ def run_schedule(
         broker.start()
     clients = cast(list(net.brokers), net.log, str(seed), publishers=2, per_s=8.0)
     clients.calm_down()
-    for actor in (*clients.publishers, *clients.beacons):
+    for actor in clients.speakers:
         net.add(actor)
     _speak(clients.beacons, net, 2.0)  # so every broker is an origin that resuming clients know
     for actor in clients.subscribers:
@@ -644,15 +513,15 @@ def run_schedule(
     for publisher in clients.publishers:
         publisher.is_publishing = True
     net.run(net.now_s + 1.0)
-    nemesis = Nemesis(net)
+    nemesis = Nemesis(net, random.Random(net.chance.random()), net.log.faults)
     for _ in range(faults):
         nemesis.strike()
-        net.run(net.now_s + nemesis._chance.expovariate(1.0 / every_s))
+        net.run(net.now_s + nemesis.chance.expovariate(1.0 / every_s))
     net.run(net.now_s + UNDONE_S)
     clients.calm_down()
     net.run(net.now_s + HEAL_S / 2)
     net.log.is_calm = True
-    _speak([*clients.publishers, *clients.beacons], net, HEAL_S / 6)
+    _speak(clients.speakers, net, HEAL_S / 6)
     net.run(net.now_s + HEAL_S / 6)
     for subscriber in clients.subscribers:  # those that resume are told what they have lost
         subscriber.come_back()
@@ -681,7 +550,4 @@ def _judged(net: SimulatedNetwork) -> Verdict:
             left = len(broker.shelf.rows.get(table, {}))
             if left:
                 more.append(f"{name}: {left} rows are left in {table}")
-    return Verdict(
-        **{each: getattr(verdict, each) for each in Verdict.__slots__ if each != "violations"},
-        violations=(*verdict.violations, *more),
-    )
+    return with_more(verdict, more)
