@@ -1,8 +1,7 @@
 """Does a network of real brokers keep its word while they are killed, stopped, cut off, skewed and filled?
 
-`.venv/bin/python benchmarks/chaos_network.py --brokers 3 --faults 40 --seconds 300`
-takes six minutes. The long
-form is `--brokers 5 --faults 500 --seconds 3600 --rate 300`.
+`.venv/bin/python benchmarks/chaos_network.py --brokers 3 --faults 40 --seconds 300` takes six minutes.
+The long form is `--brokers 5 --faults 500 --seconds 3600 --rate 300`.
 
 Brokers are processes with stores, in a ring; each link goes through a proxy that delays its bytes. Publishers
 of QoS 0, 1 and 2, and durable, semi-durable and plain subscribers roam between them. The nemesis kills (-9),
@@ -18,7 +17,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import resource
 import sys
+import time
 from pathlib import Path
 
 import uvloop
@@ -37,9 +38,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300.0, help="with faults (default: 300)")
     parser.add_argument("--rate", type=float, default=300.0, help="publications a second (default: 300)")
     parser.add_argument("--rounds", type=int, help="default: one for every 300 s")
-    parser.add_argument(
-        "--memory", type=float, default=700.0, help="MB of each broker (default: 700)"
-    )
+    parser.add_argument("--memory", type=float, default=700.0, help="MB of each broker (default: 700)")
     parser.add_argument("--seed", type=int, default=0, help="of clients and faults (default: 0)")
     given = parser.parse_args()
     plan = LivePlan(
@@ -51,12 +50,15 @@ def main() -> int:
         memory_mb_max=given.memory,
         seed=given.seed,
     )
+    began_s = time.monotonic()
     rounds = given.rounds or max(round(given.seconds / 300.0), 1)
     work = run_live(plan, rounds=rounds, tell=lambda text: print(text, flush=True))
     try:
         verdicts = asyncio.Runner(loop_factory=uvloop.new_event_loop).run(work)
     except KeyboardInterrupt:
         return 130
+    cpu_s = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"{cpu_s / (time.monotonic() - began_s):.2f} cores were busy with brokers, proxies and clients")
     print(total(verdicts))
     for verdict in verdicts:
         for each in verdict.violations:

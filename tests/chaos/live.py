@@ -93,8 +93,9 @@ class Flow:
         loop = asyncio.get_running_loop()
         while self._held and self._held[0][0] <= loop.time():
             _, data = self._held.popleft()
-            if data is None:
+            if data is None or self.target.is_closing():
                 self.target.close()
+                self._held.clear()
                 self._direction.flows.discard(self)
                 return
             self._bytes -= len(data)

@@ -36,6 +36,7 @@ DOOMED_S = 0.3  # a broker that is to die at the next good moment dies after so 
 RESTART_S = 1.0  # after a broker ended by itself
 DIAL_EVERY_S = 0.2
 DIAL_WITHIN_S = 5.0
+PER_S = 4.0  # publications of each publisher
 HEAL_S = 30.0  # in which all is well again
 STEPS_MAX = 2_000_000  # of the agenda, in one run
 TURNS_MAX = 10_000  # of one broker without time passing
@@ -481,7 +482,7 @@ class SimulatedNetwork:
                     end.out.send(actor.connected(now_s))
                 else:
                     actor.lost(now_s)
-            self.at(now_s + actor.chance.uniform(0.01, 0.05), live)
+            self.at(now_s + actor.chance.uniform(0.02, 0.1), live)
 
         self.at(actor.connect_at_s, live)
 
@@ -498,7 +499,7 @@ def run_schedule(
     net = SimulatedNetwork([f"b{number}" for number in range(1, brokers + 1)], seed=str(seed))
     for broker in net.brokers.values():
         broker.start()
-    clients = cast(list(net.brokers), net.log, str(seed), publishers=2, per_s=8.0)
+    clients = cast(list(net.brokers), net.log, str(seed), publishers=2, per_s=PER_S)
     clients.calm_down()
     for actor in clients.speakers:
         net.add(actor)
