@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, help="default: one for every 300 s")
     parser.add_argument("--memory", type=float, default=700.0, help="MB of each broker (default: 700)")
     parser.add_argument("--seed", type=int, default=0, help="of clients and faults (default: 0)")
+    parser.add_argument("--trace", type=Path, help="file for all that happens, to look for a fault")
     given = parser.parse_args()
     plan = LivePlan(
         brokers=given.brokers,
@@ -49,6 +50,7 @@ def main() -> int:
         publishers=10,
         memory_mb_max=given.memory,
         seed=given.seed,
+        trace=given.trace,
     )
     began_s = time.monotonic()
     rounds = given.rounds or max(round(given.seconds / 300.0), 1)

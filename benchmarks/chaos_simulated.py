@@ -1,8 +1,8 @@
 """Does a network of brokers keep its word under random faults? Thousands of schedules in virtual time.
 
 `.venv/bin/python benchmarks/chaos_simulated.py --schedules 500` runs the seeds 0 to 499 on two processes,
-some 0.6 s of one core each. A seed gives brokers, clients and faults, and always the same run: replay one that
-failed with `--seed 137`, which prints its whole verdict and the log of the brokers.
+some 0.4 s of one core each. A seed gives brokers, clients and faults, and always the same run: replay one
+that failed with `--seed 137`, which prints its whole verdict and the log of the brokers.
 
 The brokers are the real ones without their sockets, three or five of them in a ring, each with a store that
 survives kills. The faults: kill -9 (at once, before a commit, before a write), stop (SIGSTOP), graceful

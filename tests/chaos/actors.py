@@ -88,6 +88,7 @@ class Actor:
 
     def lost(self, now_s: float) -> None:
         """Note that the connection has ended, or could not be made."""
+        self.log.note(now_s, f"{self.client_id} lost {self.broker}")
         self.is_connected = self._is_open = False
         self.connect_at_s = now_s + self.chance.uniform(0.05, 1.0)
 
@@ -106,6 +107,7 @@ class Actor:
             if isinstance(packet, mqtt5.ConnAckPacket):
                 if packet.reason_code.value:
                     self.log.refusals[packet.reason_str or str(packet.reason_code)] += 1
+                    self.log.note(now_s, f"{self.client_id} refused by {self.broker}: {packet.reason_str}")
                     return None
                 answers += self._opened(packet, now_s)
             else:
@@ -144,6 +146,7 @@ class Actor:
     def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> list[Any]:
         self._is_open = True
         is_present = packet.session_present
+        self.log.note(now_s, f"{self.client_id} open at {self.broker}, session present: {is_present}")
         if self.has_session and self._had_session and not is_present:
             self.log.sessions_lost.append(f"{self.client_id} at {self.broker}, {now_s:.2f} s")
         was_known, self._had_session = self._had_session and is_present, True
@@ -194,14 +197,18 @@ class Publisher(Actor):
         packets = []
         self._next_at_s = max(self._next_at_s, now_s - CATCH_UP_S)
         while self.is_publishing and now_s >= self._next_at_s and len(self._sending) < UNACKNOWLEDGED_MAX:
-            self._next_at_s += self._every_s * self.chance.uniform(0.5, 1.5)
-            self._count += 1
-            payload, qos = f"{self.client_id}:{self._count}", self.chance.choice([0, 1, 1, 2, 2])
-            self.log.sent[payload] = qos
-            if self.log.is_calm:
-                self.log.calm.add(payload)
-            packets.append(self._publish(payload, qos))
+            burst = self.chance.choice([1, 1, 1, 1, 4, 12])  # brokers handle together what comes together
+            self._next_at_s += burst * self._every_s * self.chance.uniform(0.5, 1.5)
+            packets += [self._new() for _ in range(burst)]
         return packets
+
+    def _new(self) -> Any:
+        self._count += 1
+        payload, qos = f"{self.client_id}:{self._count}", self.chance.choice([0, 1, 1, 2, 2])
+        self.log.sent[payload] = qos
+        if self.log.is_calm:
+            self.log.calm.add(payload)
+        return self._publish(payload, qos)
 
     def _publish(self, payload: str, qos: int) -> Any:
         if not qos:
@@ -229,10 +236,10 @@ class Publisher(Actor):
 
     def _handle(self, packet: Any, now_s: float) -> list[Any]:
         if isinstance(packet, mqtt5.PubAckPacket):
-            self._answered(self._sending.pop(packet.packet_id, None), packet.reason_code.value)
+            self._answered(self._sending.pop(packet.packet_id, None), packet.reason_code.value, now_s)
         elif isinstance(packet, mqtt5.PubRecPacket):
             sending = self._sending.get(packet.packet_id)
-            self._answered(sending, packet.reason_code.value)
+            self._answered(sending, packet.reason_code.value, now_s)
             if packet.reason_code.value < 0x80:
                 if sending is not None:
                     sending.is_received = True
@@ -242,8 +249,9 @@ class Publisher(Actor):
             self._sending.pop(packet.packet_id, None)
         return []
 
-    def _answered(self, sending: _Sending | None, code: int) -> None:
+    def _answered(self, sending: _Sending | None, code: int, now_s: float) -> None:
         if sending is not None:
+            self.log.note(now_s, f"{sending.payload} (QoS {sending.qos}) answered {code:#x} by {self.broker}")
             (self.log.refused if code >= 0x80 else self.log.acknowledged).add(sending.payload)
 
 

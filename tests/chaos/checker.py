@@ -39,6 +39,12 @@ class Log:
     refusals: Counter[str] = field(default_factory=Counter)  # of CONNECT, by reason
     sessions_lost: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
+    trace: list[str] | None = None  # what happened, for whoever looks for a fault; None: not kept
+
+    def note(self, now_s: float, text: str) -> None:
+        """Add a line to the trace, if there is one."""
+        if self.trace is not None:
+            self.trace.append(f"{now_s:.3f} {text}")
 
     @property
     def deliveries(self) -> int:
@@ -123,6 +129,7 @@ def _lost(log: Log) -> Iterable[str]:
     for client in log.durable:
         missing = sorted(log.acknowledged - log.received.get(client, Counter()).keys())
         if missing:
+            log.note(0.0, f"lost to {client}: {' '.join(missing)}")
             yield f"lost: {client} did not get {len(missing)} acknowledged messages: {_some(missing)}"
 
 

@@ -183,8 +183,12 @@ class LinkProxy:
 class LiveBroker:
     """One broker as a process, from life to life, with a service manager that restarts it."""
 
-    def __init__(self, name: str, port: int, metrics_port: int, folder: Path, dials: dict[str, int]) -> None:
+    def __init__(
+        self, name: str, port: int, metrics_port: int, folder: Path, dials: dict[str, int], log: Log
+    ) -> None:
         self.name = name
+        self.is_ready = False
+        self._log = log
         self.port = port
         self.metrics_port = metrics_port
         self.dials = list(dials)
@@ -259,7 +263,8 @@ class LiveBroker:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
-            self._process, self.is_stopped = None, False
+            self._process, self.is_stopped, self.is_ready = None, False, False
+            self._log.note(asyncio.get_running_loop().time(), f"{self.name} ended with code {code}")
             if not self._is_ending and not self._disk_was_full:
                 said = "\n".join(self._said)
                 self.problems.append(f"{self.name} ended by itself with code {code}: {said}")
@@ -296,12 +301,14 @@ class LiveBroker:
                 "FAKETIME_DONT_RESET": "1",
             }
         self.starts += 1
+        self._log.note(asyncio.get_running_loop().time(), f"{self.name} starts, {self._ahead_s} s ahead")
         self._said.clear()
         process = self._process = await asyncio.create_subprocess_exec(
             str(Path(sys.executable).with_name("betimes")),
             "broker",
             str(self._config),
-            stdout=asyncio.subprocess.DEVNULL,
+            *([] if self._log.trace is None else ["--verbose"]),
+            stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
             **options,
@@ -310,10 +317,14 @@ class LiveBroker:
         return process
 
     async def _until_ended(self, process: asyncio.subprocess.Process) -> int:
+        assert process.stdout is not None, "it has a pipe"
         assert process.stderr is not None, "it has a pipe"
+        await process.stdout.readline()  # the address at which it serves, or nothing
+        self.is_ready = True
         async for line in process.stderr:
             text = line.decode(errors="replace").rstrip()
             self._said.append(text)
+            self._log.note(asyncio.get_running_loop().time(), f"{self.name}: {text}")
             if "Traceback" in text:
                 self.problems.append(f"{self.name} had an exception, see its last words")
         return await process.wait()
@@ -415,8 +426,8 @@ async def live_as(actor: Actor, ports: dict[str, int]) -> None:
 class LiveNetwork:
     """Real brokers in a ring, with clients; it serves as long as it is entered."""
 
-    def __init__(self, names: Sequence[str], *, seed: str) -> None:
-        self.log = Log()
+    def __init__(self, names: Sequence[str], log: Log, *, seed: str) -> None:
+        self.log = log
         self.chance = random.Random(seed)
         self.actors: list[Actor] = []
         self._names = list(names)
@@ -451,7 +462,7 @@ class LiveNetwork:
                 await proxy.start()
                 self._proxies.append(proxy)
                 dials[other] = proxy.port
-            broker = LiveBroker(name, port_of[name], metrics[name], Path(self._folder.name), dials)
+            broker = LiveBroker(name, port_of[name], metrics[name], Path(self._folder.name), dials, self.log)
             self.brokers[name] = broker
             self._begin(broker.live())
             broker.start()
@@ -508,6 +519,7 @@ class LivePlan:
     heal_s_max: float = 30.0
     memory_mb_max: float = 700.0
     seed: int = 0
+    trace: Path | None = None  # where all that happens is written to
 
 
 @dataclass(slots=True)
@@ -541,7 +553,7 @@ class LiveRun:
             actor.is_calm = False
         for publisher in self.clients.publishers:
             publisher.is_publishing = True
-        nemesis = Nemesis(net, random.Random(net.chance.random()), log.faults)
+        nemesis = Nemesis(net, random.Random(net.chance.random()), log)
         moments = sorted(net.chance.uniform(0.0, seconds) for _ in range(faults))
         for moment_s in moments:
             await self._until_s(began_s + moment_s)
@@ -658,11 +670,12 @@ async def run_live(plan: LivePlan, *, rounds: int = 1, tell: Callable[[str], Non
     """Return the verdict of each round."""
     names = [f"b{number}" for number in range(1, plan.brokers + 1)]
     verdicts = []
-    async with LiveNetwork(names, seed=str(plan.seed)) as net:
+    log = Log(trace=None if plan.trace is None else [])
+    async with LiveNetwork(names, log, seed=str(plan.seed)) as net:
         if not FAKETIME.exists():
             tell(f"clocks are not skewed: {FAKETIME} is missing (Debian: apt install faketime)")
         per_s = plan.rate_per_s / plan.publishers
-        clients = cast(names, net.log, str(plan.seed), publishers=plan.publishers, per_s=per_s)
+        clients = cast(names, log, str(plan.seed), publishers=plan.publishers, per_s=per_s)
         run = LiveRun(net, clients, plan, tell)
         await run.begin()
         telling = asyncio.get_running_loop().create_task(_tell_progress(net, tell))
@@ -673,6 +686,8 @@ async def run_live(plan: LivePlan, *, rounds: int = 1, tell: Callable[[str], Non
                 tell(f"round {number + 1} of {rounds}: {verdicts[-1]}")
         finally:
             telling.cancel()
+            if plan.trace is not None:
+                plan.trace.write_text("\n".join(log.trace or []))
         for broker in net.brokers.values():
             tell(f"{broker.name}: {broker.starts} starts, at most {broker.memory_mb_max:.0f} MB")
     return verdicts

@@ -7,9 +7,10 @@ Each fault ends by itself within `UNDONE_S`. What a fault does to a broker is th
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
+
+from tests.chaos.checker import Log
 
 UNDONE_S = 8.0  # every fault is undone so long after it
 
@@ -27,6 +28,10 @@ class FaultyBroker(Protocol):
     @property
     def is_stopped(self) -> bool:
         """Tell whether its process is stopped."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether it has said that it serves: before that, it is not to be sent SIGHUP."""
 
     def start(self) -> None:
         """Begin a life, unless it lives."""
@@ -90,23 +95,26 @@ class FaultyNetwork(Protocol):
 
 
 class Nemesis:
-    """Does harm, one fault at a time; `faults` counts them by kind."""
+    """Does harm, one fault at a time; the log counts them by kind."""
 
-    def __init__(self, net: FaultyNetwork, chance: random.Random, faults: Counter[str]) -> None:
+    def __init__(self, net: FaultyNetwork, chance: random.Random, log: Log) -> None:
         self.chance = chance
         self._net = net
-        self._faults = faults
+        self._log = log
 
     def strike(self) -> None:
         """Commit one fault; one that is not possible now is replaced by another."""
         for _ in range(100):
             kind = self.chance.choice(list(self._KINDS))
             if self._KINDS[kind](self):
-                self._faults[kind] += 1
+                self._log.faults[kind] += 1
+                self._log.note(self._net.now_s, f"fault: {kind}")
                 return
 
     def _broker(self) -> FaultyBroker:
-        return self.chance.choice(list(self._net.brokers.values()))
+        broker = self.chance.choice(list(self._net.brokers.values()))
+        self._log.note(self._net.now_s, f"nemesis looks at {broker.name}")
+        return broker
 
     def _later(self, longest_s: float, call: Callable[[], Any]) -> None:
         self._net.at(self._net.now_s + self.chance.uniform(0.05, 1.0) * longest_s, call)
@@ -183,7 +191,7 @@ class Nemesis:
 
     def _reload(self) -> bool:
         broker = self._broker()
-        if not broker.is_alive or broker.is_stopped:
+        if not broker.is_alive or broker.is_stopped or not broker.is_ready:
             return False
         broker.reload()
         return True

@@ -210,6 +210,10 @@ class SimulatedBroker:
     def is_alive(self) -> bool:
         return self.parts is not None
 
+    @property
+    def is_ready(self) -> bool:
+        return self.is_alive
+
     def start(self) -> None:
         """Begin a life."""
         if self.parts is not None:
@@ -303,8 +307,11 @@ class SimulatedBroker:
         self.shelf.is_full = False
 
     def resume(self) -> None:
-        """Go on after SIGSTOP: everything that waited comes at once."""
-        self.is_stopped = False
+        """Go on after SIGSTOP: everything that waited comes at once, before the clock ticks or after."""
+        was_stopped, self.is_stopped = self.is_stopped, False
+        if was_stopped and self.parts is not None and self.net.chance.random() < 0.5:
+            self.parts.hub.tick(self.net.now_s)
+            self.turn()
         stalled, self.stalled = self.stalled, []
         for wire in stalled:
             wire.deliver()
@@ -514,7 +521,7 @@ def run_schedule(
     for publisher in clients.publishers:
         publisher.is_publishing = True
     net.run(net.now_s + 1.0)
-    nemesis = Nemesis(net, random.Random(net.chance.random()), net.log.faults)
+    nemesis = Nemesis(net, random.Random(net.chance.random()), net.log)
     for _ in range(faults):
         nemesis.strike()
         net.run(net.now_s + nemesis.chance.expovariate(1.0 / every_s))
