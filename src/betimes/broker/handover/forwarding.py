@@ -1,7 +1,8 @@
 """What still comes to a broker for a session that has left it, forwarded to the session's new broker.
 
 The session's subscriptions stay in the fan-out, and in the demand that the other brokers know, until all of
-them must have heard of the new place: that is, until no known broker was out of reach for `LINGER_S`.
+them must have heard of the new place: that is, until for `LINGER_S` no known broker was out of reach and
+nothing came for it. Time in which this broker itself stood still does not count.
 Deliveries for it wait in a queue that is stored like any other, and leave it when the new broker has stored
 them. A broker that the session has left in turn forwards them further.
 """
@@ -38,6 +39,7 @@ from betimes.model.telemetry import Reason
 log = logging.getLogger(__name__)
 
 LINGER_S = 10.0  # in which every broker hears of the new place, where all can be reached
+STOOD_STILL_S = 2.0  # between two ticks: the broker was stopped, and did not see who was out of reach
 AGAIN_AFTER_S = 1.0  # what is not confirmed is sent again
 FORWARDERS_MAX = 10_000
 LATE_BYTES_MAX = 256 * 1024
@@ -80,7 +82,7 @@ class _Forwarder:
     stay: PastStay
     session: Session
     period: PastPeriod
-    whole_since_s: float  # every broker could be reached, and the session is gone
+    quiet_since_s: float  # every broker could be reached, the session is gone, and nothing came for it
     backlog: deque[tuple[int, Delivery]] = field(default_factory=deque)
     sent: list[tuple[int, Delivery]] = field(default_factory=list)  # and not confirmed
     again_at_s: float = -math.inf
@@ -106,6 +108,7 @@ class Forwarders:
         self._by_alias: dict[str, _Forwarder] = {}
         self._arrivals: dict[str, TransferId] = {}  # by client id: how its session came
         self._taken: dict[TransferId, _Taken] = {}
+        self._ticked_s = now_s
         if store is not None:
             self._restore(store, now_s)
 
@@ -229,13 +232,15 @@ class Forwarders:
 
     def tick(self, now_s: float) -> None:
         """Do what is due: send what came, end what nothing more comes for, forget old transfers."""
-        is_whole = not self._federation.absent(now_s)
+        stood_still = now_s - self._ticked_s > STOOD_STILL_S
+        self._ticked_s = now_s
+        is_whole = not self._federation.absent(now_s) and not stood_still
         for forwarder in list(self._by_alias.values()):
-            if not is_whole:
-                forwarder.whole_since_s = now_s
             self._send(forwarder, now_s)
             is_empty = not (forwarder.sent or forwarder.backlog or len(forwarder.session))
-            if is_empty and now_s - forwarder.whole_since_s >= LINGER_S:
+            if not is_whole:
+                forwarder.quiet_since_s = now_s
+            elif is_empty and now_s - forwarder.quiet_since_s >= LINGER_S:
                 self._end(forwarder, now_s)
         while self._taken and now_s - next(iter(self._taken.values())).at_s > TAKEN_S:
             self._forget_taken(next(iter(self._taken)))
@@ -265,6 +270,7 @@ class Forwarders:
         if not forwarder.sent:
             return
         forwarder.again_at_s = now_s + AGAIN_AFTER_S
+        forwarder.quiet_since_s = now_s
         stay = forwarder.stay
         late = LateDeliveries(
             id=stay.id,
