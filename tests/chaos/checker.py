@@ -53,10 +53,14 @@ class Log:
 
     def begin(self) -> None:
         """Begin a round, when all that was sent before has come: forget it."""
-        for each in (self.sent, self.numbered, *self.received.values(), *self.ids.values()):
-            each.clear()
+        self.sent.clear()
+        self.numbered.clear()
         for gone in (self.acknowledged, self.refused, self.repeatable, self.calm):
             gone.clear()
+        for counts in self.received.values():
+            counts.clear()
+        for ids in self.ids.values():
+            ids.clear()
         for told in self.gaps.values():
             told.clear()
         self.connections = 0

@@ -539,8 +539,8 @@ class LiveRun:
         for actor in self.clients.speakers:
             self.net.add(actor)
         await self._speak(self.clients.beacons, 2.0)  # so every broker is an origin that clients know
-        for actor in self.clients.subscribers:
-            self.net.add(actor)
+        for subscriber in self.clients.subscribers:
+            self.net.add(subscriber)
         await self._until(self._all_served, START_S_MAX, "all clients are served")
         await asyncio.sleep(QUIET_S)
 

@@ -508,11 +508,11 @@ def run_schedule(
         broker.start()
     clients = cast(list(net.brokers), net.log, str(seed), publishers=2, per_s=PER_S)
     clients.calm_down()
-    for actor in clients.speakers:
-        net.add(actor)
+    for publisher in clients.speakers:
+        net.add(publisher)
     _speak(clients.beacons, net, 2.0)  # so every broker is an origin that resuming clients know
-    for actor in clients.subscribers:
-        net.add(actor)
+    for subscriber in clients.subscribers:
+        net.add(subscriber)
     net.run(net.now_s + 3.0)
     net.log.begin()
     assert all(each.is_subscribed for each in clients.subscribers), "everything is quiet"

@@ -1,4 +1,4 @@
-"""Does a network of real brokers keep its word under faults? A short form of `benchmarks/chaos_network.py`."""
+"""Do real brokers keep their word under faults? `benchmarks/chaos_network.py` is the long form."""
 
 from __future__ import annotations
 
