@@ -23,6 +23,8 @@ from betimes.broker.handover.incoming import (
     FetchSignal,
     FetchState,
 )
+from betimes.broker.handover.inquiry import KEPT_S
+from betimes.broker.handover.packets import InquiryId, SessionInquiry, written
 from betimes.model.telemetry import Reason
 
 PAGE = Path(__file__).parents[3] / "docs" / "resuming.md"
@@ -570,6 +572,21 @@ def test_nothing_is_lost_and_nothing_twice_whenever_a_client_moves(seed):
     assert all(ben.presents[1:])
     assert sorted(ben.got) == list(range(1, sent + 1))
     assert [name for name, hub in net.hubs.items() if "ben" in hub.sessions] == [ben.at]
+
+
+def test_a_copy_of_an_inquiry_that_was_long_under_way_does_not_move_the_session_again():
+    net = chain("a", "b")
+    ben = come(net, "a")
+    leave(net, ben)
+    ben = come(net, "b")
+    asked = InquiryId("b", net.brokers["b"].handovers._number)
+    leave(net, ben)
+    leave(net, come(net, "a"))
+    net.run(KEPT_S + 1.0)
+    copy = SessionInquiry(id=asked, client_id="ben", user=None, packet_bytes_max=100_000)
+    assert net.ends("b")["a"].say_of_session(written(copy), net.now_s)
+    net.run(5.0)  # b says that it has taken the session by this inquiry, which was long ago
+    assert come(net, "a").connack.session_present
 
 
 def fetch_diagram() -> str:

@@ -10,7 +10,7 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.core.hub import Hub
 from betimes.broker.handover import outgoing
-from betimes.broker.handover.forwarding import LINGER_S, Forwarders
+from betimes.broker.handover.forwarding import LINGER_S, TAKEN_S, Forwarders
 from betimes.broker.handover.outgoing import (
     DOUBT_EVERY_S,
     GIVEN_UP_AFTER_S,
@@ -190,6 +190,15 @@ def test_as_long_as_something_comes_for_a_session_it_is_followed():
     assert len(forwarders) == 1
     let_pass(forwarders, 2 * LINGER_S, 3 * LINGER_S)
     assert len(forwarders) == 0
+
+
+def test_an_inquiry_that_was_answered_with_a_session_is_remembered():
+    _, departures, _, forwarders = begin(1)
+    assert not forwarders.has_given(ASK.id)
+    departures.hear(TAKEN, 0.0)
+    assert forwarders.has_given(ASK.id)
+    forwarders.tick(TAKEN_S + 1.0)
+    assert not forwarders.has_given(ASK.id)
 
 
 def test_a_session_that_ended_meanwhile_is_not_let_go_again():

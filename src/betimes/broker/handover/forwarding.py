@@ -38,7 +38,9 @@ from betimes.model.telemetry import Reason
 
 log = logging.getLogger(__name__)
 
-LINGER_S = 10.0  # in which every broker hears of the new place, where all can be reached
+# In which every broker hears of the new place, where all can be reached, and what is under way arrives: under
+# load an event for durable sessions, which has no bound, may wait long behind others that are worth more.
+LINGER_S = 60.0
 STOOD_STILL_S = 2.0  # between two ticks: the broker was stopped, and did not see who was out of reach
 AGAIN_AFTER_S = 1.0  # what is not confirmed is sent again
 FORWARDERS_MAX = 10_000
@@ -108,6 +110,7 @@ class Forwarders:
         self._by_alias: dict[str, _Forwarder] = {}
         self._arrivals: dict[str, TransferId] = {}  # by client id: how its session came
         self._taken: dict[TransferId, _Taken] = {}
+        self._given: dict[InquiryId, float] = {}  # transfers by which a session left, and when
         self._ticked_s = now_s
         if store is not None:
             self._restore(store, now_s)
@@ -196,6 +199,22 @@ class Forwarders:
 
     # --- sessions that left
 
+    def gave(self, transfer: InquiryId, now_s: float) -> None:
+        """Note that a session has left by a transfer."""
+        if len(self._given) >= TAKEN_MAX:
+            self._forget_given(next(iter(self._given)))
+        self._given[transfer] = now_s
+        if self._store is not None:
+            self._store.handover.given.put(transfer, (now_s + self._store.clock_ahead_s,))
+
+    def has_given(self, inquiry: InquiryId) -> bool:
+        """Tell whether this inquiry was answered with a session before.
+
+        A copy of it that was long under way may meet the session here again: the asking broker would take
+        what is sent now for what it has had.
+        """
+        return inquiry in self._given
+
     def begin(self, stay: PastStay, session: Session, late: list[Delivery], now_s: float) -> None:
         """Let a session that left stand in for itself under another id; `late` did not move with it."""
         if not session.subscriptions:
@@ -244,6 +263,8 @@ class Forwarders:
                 self._end(forwarder, now_s)
         while self._taken and now_s - next(iter(self._taken.values())).at_s > TAKEN_S:
             self._forget_taken(next(iter(self._taken)))
+        while self._given and now_s - next(iter(self._given.values())) > TAKEN_S:
+            self._forget_given(next(iter(self._given)))
 
     def _send(self, forwarder: _Forwarder, now_s: float) -> None:
         """Send what waits for a session elsewhere, one message at a time."""
@@ -342,7 +363,14 @@ class Forwarders:
         if self._store is not None:
             self._store.handover.taken.remove((transfer.number, transfer.giver))
 
+    def _forget_given(self, transfer: InquiryId) -> None:
+        del self._given[transfer]
+        if self._store is not None:
+            self._store.handover.given.remove(transfer)
+
     def _restore(self, store: Store, now_s: float) -> None:
+        for asker, number, at in sorted(store.handover.given_found, key=lambda row: row[2]):
+            self._given[InquiryId(asker, number)] = min(at - store.clock_ahead_s, now_s)
         for number, giver, epoch, version, last, at in store.handover.taken_found:
             at_s = min(at - store.clock_ahead_s, now_s)
             self._taken[TransferId(self._hub.name, number, giver)] = _Taken(

@@ -406,9 +406,10 @@ class Handovers(Extension):
         session = self._hub.sessions.get(client_id)
         if message.id.asker == self._hub.name or self._inquiries.get(message.id) is not None:
             _say(end, NoSession(id=message.id), now_s)  # the inquiry came by another route as well
-        elif self._inquiries.is_full or self._state(client_id) in (
-            SessionState.LEAVING,
-            SessionState.OFFERED,
+        elif (
+            self._inquiries.is_full
+            or self._state(client_id) in (SessionState.LEAVING, SessionState.OFFERED)
+            or self.forwarders.has_given(message.id)
         ):
             _say(end, NoSession(id=message.id, is_moving=True), now_s)
         elif session is not None and session.user == message.user and session.expiry_s:
