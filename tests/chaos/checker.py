@@ -6,14 +6,15 @@ their connections went; `judge` compares these with what MQTT and Betimes state:
 - an acknowledged message of QoS 1 or 2 reaches every durable subscriber of its topic;
 - a message of QoS 2 reaches a subscriber of QoS 2 once;
 - a durable session is present at every reconnection;
-- a semi-durable subscriber gets a message, or is told of a gap that covers it.
+- a semi-durable subscriber gets a message, or is told of a gap that covers it;
+- what is published once all has healed reaches every subscriber, whatever its kind and QoS.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(slots=True)
@@ -27,12 +28,45 @@ class Log:
     received: dict[str, Counter[str]] = field(default_factory=dict)  # by subscriber
     durable: dict[str, int] = field(default_factory=dict)  # QoS by durable subscriber
     semi_durable: set[str] = field(default_factory=set)
-    numbered: dict[str, tuple[str, int]] = field(default_factory=dict)  # the id that brokers gave a message
+    plain: set[str] = field(default_factory=set)
+    is_calm: bool = False  # the network has had its time to heal
+    calm: set[str] = field(default_factory=set)  # what is sent from then on
+    # The ids that brokers gave a message: several, where its publisher repeated it at another broker.
+    numbered: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+    ids: dict[str, Counter[tuple[str, int]]] = field(default_factory=dict)  # got, by semi-durable subscriber
     gaps: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)  # origin, first, last
     connections: int = 0
     refusals: Counter[str] = field(default_factory=Counter)  # of CONNECT, by reason
     sessions_lost: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
+    trace: list[str] | None = None  # what happened, for whoever looks for a fault; None: not kept
+
+    def note(self, now_s: float, text: str) -> None:
+        """Add a line to the trace, if there is one."""
+        if self.trace is not None:
+            self.trace.append(f"{now_s:.3f} {text}")
+
+    @property
+    def deliveries(self) -> int:
+        """Return how many messages came."""
+        return sum(counts.total() for counts in self.received.values())
+
+    def begin(self) -> None:
+        """Begin a round, when all that was sent before has come: forget it."""
+        self.sent.clear()
+        self.numbered.clear()
+        for gone in (self.acknowledged, self.refused, self.repeatable, self.calm):
+            gone.clear()
+        for counts in self.received.values():
+            counts.clear()
+        for ids in self.ids.values():
+            ids.clear()
+        for told in self.gaps.values():
+            told.clear()
+        self.connections = 0
+        self.refusals.clear()
+        self.sessions_lost.clear()
+        self.faults.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +80,7 @@ class Verdict:
     connections: int
     faults: Counter[str]
     gaps: int
+    told: int  # messages that semi-durable subscribers lost, and were told of
     violations: tuple[str, ...]
 
     @property
@@ -57,7 +92,8 @@ class Verdict:
         faults = ", ".join(f"{count} {kind}" for kind, count in sorted(self.faults.items()))
         head = (
             f"{self.sent} sent, {self.acknowledged} acknowledged, {self.deliveries} deliveries "
-            f"({self.repeated} repeated at QoS 1), {self.connections} connections, {self.gaps} gaps; "
+            f"({self.repeated} repeated at QoS 1), {self.connections} connections, "
+            f"{self.gaps} gaps that tell of {self.told} lost to semi-durable subscribers; "
             f"faults: {faults or 'none'}"
         )
         return "\n".join([head, *(self.violations or ("no violation",))])
@@ -65,7 +101,7 @@ class Verdict:
 
 def judge(log: Log) -> Verdict:
     """Return what is to be said of a run, after everything has healed and the queues are empty."""
-    violations = [*_lost(log), *_doubled(log), *_untold(log)]
+    violations = [*_lost(log), *_doubled(log), *_untold(log), *_not_served(log)]
     violations += [f"session lost: {each}" for each in log.sessions_lost]
     repeated = sum(
         count - 1
@@ -76,19 +112,28 @@ def judge(log: Log) -> Verdict:
     return Verdict(
         sent=len(log.sent),
         acknowledged=len(log.acknowledged),
-        deliveries=sum(counts.total() for counts in log.received.values()),
+        deliveries=log.deliveries,
         repeated=repeated,
         connections=log.connections,
-        faults=log.faults,
+        faults=Counter(log.faults),
         gaps=sum(map(len, log.gaps.values())),
+        told=sum(
+            len(log.acknowledged - log.received.get(client, Counter()).keys()) for client in log.semi_durable
+        ),
         violations=tuple(violations),
     )
+
+
+def with_more(verdict: Verdict, violations: Iterable[str]) -> Verdict:
+    """Return a verdict with what was seen of the brokers."""
+    return replace(verdict, violations=(*verdict.violations, *violations))
 
 
 def _lost(log: Log) -> Iterable[str]:
     for client in log.durable:
         missing = sorted(log.acknowledged - log.received.get(client, Counter()).keys())
         if missing:
+            log.note(0.0, f"lost to {client}: {' '.join(missing)}")
             yield f"lost: {client} did not get {len(missing)} acknowledged messages: {_some(missing)}"
 
 
@@ -118,14 +163,26 @@ def _untold(log: Log) -> Iterable[str]:
         )
         if untold:
             yield f"untold: {client} missed {len(untold)} messages without a gap: {_some(untold)}"
-        doubled = sorted(message for message, count in got.items() if count > 1)
+        doubled = sorted(
+            f"{origin}:{number}" for (origin, number), count in log.ids.get(client, {}).items() if count > 1
+        )
         if doubled:
-            yield f"doubled: {client}, which resumes, got {len(doubled)} twice: {_some(doubled)}"
+            yield f"doubled: {client}, which resumes, got {len(doubled)} ids twice: {_some(doubled)}"
 
 
-def _is_told(numbered: tuple[str, int], gaps: list[tuple[str, int, int]]) -> bool:
-    origin, number = numbered
-    return any(origin == each and first <= number <= last for each, first, last in gaps)
+def _not_served(log: Log) -> Iterable[str]:
+    """Look for what was sent after everything had healed, and did not come."""
+    for client in sorted({*log.plain, *log.semi_durable, *log.durable}):
+        missing = sorted(log.calm - log.refused - log.received.get(client, Counter()).keys())
+        if missing:
+            yield f"not served: {client} missed {len(missing)} sent after all had healed: {_some(missing)}"
+
+
+def _is_told(numbered: set[tuple[str, int]], gaps: list[tuple[str, int, int]]) -> bool:
+    return all(
+        any(origin == each and first <= number <= last for each, first, last in gaps)
+        for origin, number in numbered
+    )
 
 
 def _some(messages: list[str]) -> str:

@@ -12,24 +12,33 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from tests.broker.neighbours import counted_nonces
 from tests.broker.talking import OPEN_ACCESS
-from tests.chaos.actors import Actor, DurableSubscriber, Publisher
-from tests.chaos.checker import Log, Verdict, judge
+from tests.chaos.actors import Actor, Publisher, cast
+from tests.chaos.checker import Log, Verdict, judge, with_more
+from tests.chaos.nemesis import UNDONE_S, Nemesis
 
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.composition import Composition, OpenStore, compose
 from betimes.broker.core.connection import Connection
 from betimes.broker.durability.store import Store
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.storage.change_tables import Changes, Row
+from betimes.broker.storage.sqlite_file import StoreError
+from betimes.model.buffer_settings import BufferSettings
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.server_settings import ServerSettings
 
+DELAY_S = 0.005
 TICK_S = 0.25
+DOOMED_S = 0.3  # a broker that is to die at the next good moment dies after so long in any case
+RESTART_S = 1.0  # after a broker ended by itself
 DIAL_EVERY_S = 0.2
 DIAL_WITHIN_S = 5.0
+PER_S = 4.0  # publications of each publisher
+HEAL_S = 30.0  # in which all is well again
 STEPS_MAX = 2_000_000  # of the agenda, in one run
 TURNS_MAX = 10_000  # of one broker without time passing
 
@@ -49,8 +58,11 @@ class Shelf:
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[Row, Row]] = {}
+        self.is_full = False
 
     def write(self, changes: Sequence[Changes]) -> None:
+        if self.is_full:
+            raise StoreError("simulated.db", "the disk is full", "wait until it is not")
         for change in changes:
             rows = self.rows.setdefault(change.table.name, {})
             width = len(change.table.key_columns)
@@ -106,9 +118,21 @@ class Wire:
 class Path:
     """The network between two brokers, or between a client and a broker, in one direction."""
 
-    delay_s: float = 0.005
+    delay_s: float = DELAY_S
     is_cut: bool = False
     stalled: list[Wire] = field(default_factory=list)
+
+    def cut(self) -> None:
+        self.is_cut = True
+
+    def heal(self) -> None:
+        self.is_cut = False
+        stalled, self.stalled = self.stalled, []
+        for wire in stalled:
+            wire.deliver()
+
+    def slow_down(self, delay_s: float | None) -> None:
+        self.delay_s = DELAY_S if delay_s is None else delay_s
 
 
 class BrokerEnd:
@@ -178,6 +202,7 @@ class SimulatedBroker:
         self.stalled: list[Wire] = []
         self.ticked_s = 0.0
         self.life = 0
+        self.wall_ahead_s = 0.0  # its clock is wrong by so much, from its next life on
         self.doom: str | None = None  # dies in its next turn: before it commits, or before it writes
         self._dialing: dict[str, BrokerEnd] = {}
         self._is_turning = False
@@ -186,17 +211,35 @@ class SimulatedBroker:
     def is_alive(self) -> bool:
         return self.parts is not None
 
-    def start(self, *, wall_ahead_s: float = 0.0) -> None:
-        """Begin a life, with a clock that is right or not."""
+    @property
+    def is_ready(self) -> bool:
+        return self.is_alive
+
+    def start(self) -> None:
+        """Begin a life."""
         if self.parts is not None:
-            return
+            if self.doom is None:
+                return
+            self._die()  # it was to die earlier
         self.life += 1
         self.doom = None
         self.is_stopped = False
-        wall_s = 1e9 + self.net.now_s + wall_ahead_s
-        self.parts = compose(
+        try:
+            self.parts = self._composed()
+        except StoreError:  # it cannot commit: its service manager tries again
+            self.net.at(self.net.now_s + RESTART_S, self.start)
+            return
+        self.ticked_s = self.net.now_s
+        self.turn()
+        self.net.at(self.net.now_s + self.net.chance.uniform(0.0, TICK_S), self._ticker(self.life))
+        self.net.at(self.net.now_s + 0.01, self._dialer(self.life))
+
+    def _composed(self) -> Composition:
+        wall_s = 1e9 + self.net.now_s + self.wall_ahead_s
+        return compose(
             ServerSettings(
                 name=self.name,
+                buffer=BufferSettings(fetch=("#",)),
                 network=NetworkSettings(
                     secret="a secret of the simulated network",
                     links=tuple(LinkTerms(to=each, host="x") for each in self.dials),
@@ -210,14 +253,29 @@ class SimulatedBroker:
             model_came=lambda: None,
             nonce=counted_nonces(f"{self.name} {self.life}"),
         )
-        self.ticked_s = self.net.now_s
-        self.turn()
-        self.net.at(self.net.now_s + self.net.chance.uniform(0.0, TICK_S), self._ticker(self.life))
-        self.net.at(self.net.now_s + 0.01, self._dialer(self.life))
 
-    def kill(self) -> None:
+    def reload(self) -> None:
+        """Read the access list again, as on SIGHUP."""
+        if self.parts is not None and not self.is_stopped:
+            self.parts.hub.change_access_control(AccessControl(anonymous=True), self.net.now_s)
+            self.turn()
+
+    def kill(self, when: str = "now") -> None:
         """Die without a word; what was not committed is gone, what was written may still arrive."""
-        self.parts = None
+        if when == "now" or self.is_stopped:
+            self._die()
+            return
+        self.doom = when
+        life = self.life
+
+        def surely() -> None:
+            if self.doom and self.life == life:
+                self._die()
+
+        self.net.at(self.net.now_s + DOOMED_S, surely)
+
+    def _die(self) -> None:
+        self.parts = self.doom = None
         self.is_stopped = False
         ends, self.ends, self._dialing, self.stalled = list(self.ends.values()), {}, {}, []
         for end in ends:
@@ -231,11 +289,31 @@ class SimulatedBroker:
         if self.parts is not None and not self.is_stopped:
             self.parts.hub.shut_down(self.net.now_s)
             self.turn()
-            self.kill()
+            self._die()
+
+    def stop(self) -> None:
+        """Do nothing any more; what comes waits."""
+        self.is_stopped = True
+
+    def set_clock(self, ahead_s: float) -> bool:
+        """Be wrong by so much, from the next life on."""
+        self.wall_ahead_s = ahead_s
+        return True
+
+    def fill_disk(self) -> None:
+        """Let no commit succeed."""
+        self.shelf.is_full = True
+
+    def free_disk(self) -> None:
+        """Let commits succeed again."""
+        self.shelf.is_full = False
 
     def resume(self) -> None:
-        """Go on after SIGSTOP: everything that waited comes at once."""
-        self.is_stopped = False
+        """Go on after SIGSTOP: everything that waited comes at once, before the clock ticks or after."""
+        was_stopped, self.is_stopped = self.is_stopped, False
+        if was_stopped and self.parts is not None and self.net.chance.random() < 0.5:
+            self.parts.hub.tick(self.net.now_s)
+            self.turn()
         stalled, self.stalled = self.stalled, []
         for wire in stalled:
             wire.deliver()
@@ -302,6 +380,9 @@ class SimulatedBroker:
                 if not self._step():
                     return
             raise AssertionError(f"{self.name} does not come to rest")
+        except StoreError:  # as the write loop does: cut all connections, and end
+            self._die()
+            self.net.at(self.net.now_s + RESTART_S, self.start)
         finally:
             self._is_turning = False
 
@@ -322,7 +403,7 @@ class SimulatedBroker:
         waiting, drained = hub.outboxes.waiting, []
         while waiting:
             if self.doom == "before it writes":
-                self.kill()
+                self._die()
                 return False
             store.commit()
             outbox = waiting.pop()
@@ -410,114 +491,9 @@ class SimulatedNetwork:
                     end.out.send(actor.connected(now_s))
                 else:
                     actor.lost(now_s)
-            self.at(now_s + actor.chance.uniform(0.01, 0.05), live)
+            self.at(now_s + actor.chance.uniform(0.02, 0.1), live)
 
         self.at(actor.connect_at_s, live)
-
-    def heal(self, path: Path) -> None:
-        """Let a path carry bytes again, also those that were stuck."""
-        path.is_cut = False
-        stalled, path.stalled = path.stalled, []
-        for wire in stalled:
-            wire.deliver()
-
-
-class Nemesis:
-    """Does harm, each kind bounded in time, all of it undone by itself."""
-
-    def __init__(self, net: SimulatedNetwork) -> None:
-        self.net = net
-        self._chance = random.Random(net.chance.random())
-
-    def strike(self) -> None:
-        """Commit one fault."""
-        kind = self._chance.choice(list(self._KINDS))
-        if self._KINDS[kind](self):
-            self.net.log.faults[kind] += 1
-
-    def _broker(self) -> SimulatedBroker:
-        return self._chance.choice(list(self.net.brokers.values()))
-
-    def _later(self, longest_s: float, call: Callable[[], Any]) -> None:
-        self.net.at(self.net.now_s + self._chance.uniform(0.05, 1.0) * longest_s, call)
-
-    def _restart(self, broker: SimulatedBroker) -> None:
-        ahead_s = self._chance.choice([0.0, 0.0, -3600.0, 3600.0, -5.0])
-        self._later(4.0, lambda: broker.start(wall_ahead_s=ahead_s))
-
-    def _kill(self) -> bool:
-        broker = self._broker()
-        if not broker.is_alive:
-            return False
-        when = self._chance.choice(["now", "before it commits", "before it writes"])
-        if when == "now" or broker.is_stopped:
-            broker.kill()
-        else:
-            broker.doom = when
-
-            def surely() -> None:
-                if broker.doom:
-                    broker.kill()
-
-            self.net.at(self.net.now_s + 0.3, surely)
-        self.net.at(self.net.now_s + 0.31, lambda: self._restart(broker))
-        return True
-
-    def _shut_down(self) -> bool:
-        broker = self._broker()
-        if not broker.is_alive or broker.is_stopped:
-            return False
-        broker.shut_down()
-        self._restart(broker)
-        return True
-
-    def _stop(self) -> bool:
-        broker = self._broker()
-        if not broker.is_alive or broker.is_stopped:
-            return False
-        broker.is_stopped = True
-        self._later(6.0, broker.resume)
-        return True
-
-    def _ways(self) -> list[Path]:
-        broker = self._broker()
-        if not broker.dials:
-            return []
-        other = self._chance.choice(broker.dials)
-        both = [self.net.path(broker.name, other), self.net.path(other, broker.name)]
-        return self._chance.choice([both, both, both[:1], both[1:]])
-
-    def _cut(self) -> bool:
-        ways = [each for each in self._ways() if not each.is_cut]
-        for path in ways:
-            path.is_cut = True
-
-        def heal() -> None:
-            for path in ways:
-                self.net.heal(path)
-
-        self._later(6.0, heal)
-        return bool(ways)
-
-    def _delay(self) -> bool:
-        ways, delay_s = self._ways(), self._chance.uniform(0.01, 1.0)
-        for path in ways:
-            path.delay_s = delay_s
-
-        def undo() -> None:
-            for path in ways:
-                path.delay_s = 0.005
-
-        self._later(8.0, undo)
-        return bool(ways)
-
-    _KINDS: ClassVar[dict[str, Callable[[Nemesis], bool]]] = {
-        "kill": _kill,
-        "restart": _shut_down,
-        "stop": _stop,
-        "cut": _cut,
-        "delay": _delay,
-    }
 
 
 def run_schedule(
@@ -526,44 +502,49 @@ def run_schedule(
     brokers: int = 3,
     faults: int = 6,
     every_s: float = 1.5,
-    heal_s: float = 30.0,
     roams: bool = True,
 ) -> Verdict:
     """Return what becomes of one schedule of faults."""
     net = SimulatedNetwork([f"b{number}" for number in range(1, brokers + 1)], seed=str(seed))
-    names = list(net.brokers)
     for broker in net.brokers.values():
         broker.start()
-    publishers = [
-        Publisher(f"p{number}", names, net.log, seed=str(seed), stay_s=6.0, topic=f"t/{number}", per_s=8.0)
-        for number in range(2)
-    ]
-    subscribers = [
-        DurableSubscriber(f"s{number}", names, net.log, seed=str(seed), pattern="t/#", qos=qos)
-        for number, qos in enumerate((1, 2, 2))
-    ]
-    for actor in (*publishers, *subscribers):
-        actor.is_calm = True
-        net.add(actor)
-    net.run(5.0)
-    assert all(each.is_subscribed for each in subscribers), "everything is quiet"
-    for actor in net.actors:
+    clients = cast(list(net.brokers), net.log, str(seed), publishers=2, per_s=PER_S)
+    clients.calm_down()
+    for publisher in clients.speakers:
+        net.add(publisher)
+    _speak(clients.beacons, net, 2.0)  # so every broker is an origin that resuming clients know
+    for subscriber in clients.subscribers:
+        net.add(subscriber)
+    net.run(net.now_s + 3.0)
+    net.log.begin()
+    assert all(each.is_subscribed for each in clients.subscribers), "everything is quiet"
+    for actor in clients.everybody:
         actor.is_calm = not roams
-    for publisher in publishers:
+    for publisher in clients.publishers:
         publisher.is_publishing = True
-    net.run(6.0)
-    nemesis = Nemesis(net)
+    net.run(net.now_s + 1.0)
+    nemesis = Nemesis(net, random.Random(net.chance.random()), net.log)
     for _ in range(faults):
         nemesis.strike()
-        net.run(net.now_s + nemesis._chance.expovariate(1.0 / every_s))
-    net.run(net.now_s + 8.0)  # the last fault is undone
-    for actor in net.actors:
-        actor.is_calm = True
-    net.run(net.now_s + heal_s / 2)
+        net.run(net.now_s + nemesis.chance.expovariate(1.0 / every_s))
+    net.run(net.now_s + UNDONE_S)
+    clients.calm_down()
+    net.run(net.now_s + HEAL_S / 2)
+    net.log.is_calm = True
+    _speak(clients.speakers, net, HEAL_S / 6)
+    net.run(net.now_s + HEAL_S / 6)
+    for subscriber in clients.subscribers:  # those that resume are told what they have lost
+        subscriber.come_back()
+    net.run(net.now_s + HEAL_S / 6)
+    return _judged(net)
+
+
+def _speak(publishers: Sequence[Publisher], net: SimulatedNetwork, for_s: float) -> None:
+    for publisher in publishers:
+        publisher.is_publishing = True
+    net.run(net.now_s + for_s)
     for publisher in publishers:
         publisher.is_publishing = False
-    net.run(net.now_s + heal_s / 2)
-    return _judged(net)
 
 
 def _judged(net: SimulatedNetwork) -> Verdict:
@@ -579,7 +560,4 @@ def _judged(net: SimulatedNetwork) -> Verdict:
             left = len(broker.shelf.rows.get(table, {}))
             if left:
                 more.append(f"{name}: {left} rows are left in {table}")
-    return Verdict(
-        **{each: getattr(verdict, each) for each in Verdict.__slots__ if each != "violations"},
-        violations=(*verdict.violations, *more),
-    )
+    return with_more(verdict, more)

@@ -49,11 +49,23 @@ def test_a_lost_session_is_found():
 
 
 def test_a_semi_durable_loss_must_be_told_as_a_gap():
-    numbered = {"m1": ("b1", 7), "m2": ("b1", 8)}
+    numbered = {"m1": {("b1", 7)}, "m2": {("b1", 8)}}
     found = log(semi_durable={"eve"}, numbered=numbered)
     found.received["eve"] = Counter(["m2"])
     assert "untold" in only(found)
     found.gaps["eve"] = [("b1", 5, 7)]
     assert judge(found).is_good
-    found.received["eve"]["m2"] = 2
+    found.numbered["m1"].add(("b2", 3))  # its publisher repeated it there
+    assert "untold" in only(found)
+    found.gaps["eve"].append(("b2", 1, 9))
+    assert judge(found).is_good
+    found.ids["eve"] = Counter({("b1", 8): 2})
     assert "resumes" in only(found)
+
+
+def test_what_is_sent_after_all_has_healed_reaches_also_a_plain_subscriber():
+    found = log(plain={"eve"}, calm={"m2"})
+    found.received["eve"] = Counter(["m1"])
+    assert "not served" in only(found)
+    found.received["eve"]["m2"] += 1
+    assert judge(found).is_good

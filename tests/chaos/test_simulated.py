@@ -19,7 +19,7 @@ def _quiet(caplog):
 def test_without_faults_all_is_well():
     verdict = run_schedule(0, faults=0)
     assert verdict.is_good, str(verdict)
-    assert verdict.deliveries == 3 * verdict.sent > 900
+    assert verdict.deliveries >= 7 * verdict.acknowledged > 700  # each subscriber gets everything
 
 
 def test_the_same_seed_gives_the_same_run():

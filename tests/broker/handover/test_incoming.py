@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import mqtt5
@@ -15,8 +16,19 @@ from tests.broker.talking import Client, new_connection
 from betimes.broker.handover import incoming as handover
 from betimes.broker.handover import outgoing
 from betimes.broker.handover.forwarding import LINGER_S
-from betimes.broker.handover.incoming import ABSENT_S, HANDOVER_S_MAX
+from betimes.broker.handover.incoming import (
+    ABSENT_S,
+    FETCH_TRANSITIONS,
+    HANDOVER_S_MAX,
+    FetchSignal,
+    FetchState,
+)
+from betimes.broker.handover.inquiry import KEPT_S
+from betimes.broker.handover.packets import InquiryId, SessionInquiry, written
 from betimes.model.telemetry import Reason
+
+PAGE = Path(__file__).parents[3] / "docs" / "resuming.md"
+ENDED = {FetchState.ADMITTED, FetchState.REFUSED, FetchState.ABANDONED}
 
 
 def chain(*names: str, **link: Any) -> Net:
@@ -560,3 +572,43 @@ def test_nothing_is_lost_and_nothing_twice_whenever_a_client_moves(seed):
     assert all(ben.presents[1:])
     assert sorted(ben.got) == list(range(1, sent + 1))
     assert [name for name, hub in net.hubs.items() if "ben" in hub.sessions] == [ben.at]
+
+
+def test_a_copy_of_an_inquiry_that_was_long_under_way_does_not_move_the_session_again():
+    net = chain("a", "b")
+    ben = come(net, "a")
+    leave(net, ben)
+    ben = come(net, "b")
+    handovers = net.brokers["b"].handovers
+    assert handovers is not None
+    asked = InquiryId("b", handovers._number)
+    leave(net, ben)
+    leave(net, come(net, "a"))
+    net.run(KEPT_S + 1.0)
+    copy = SessionInquiry(id=asked, client_id="ben", user=None, packet_bytes_max=100_000)
+    assert net.ends("b")["a"].say_of_session(written(copy), net.now_s)
+    net.run(5.0)  # b says that it has taken the session by this inquiry, which was long ago
+    assert come(net, "a").connack.session_present
+
+
+def fetch_diagram() -> str:
+    """Return the table of transitions as a diagram."""
+    lines = [
+        f"    {one.value} --> {to.value}: {signal.value}" for (one, signal), to in FETCH_TRANSITIONS.items()
+    ]
+    ends = [f"    {each.value} --> [*]" for each in FetchState if each in ENDED]
+    return "\n".join(["stateDiagram-v2", "    [*] --> waiting", *lines, *ends, ""])
+
+
+def test_the_page_shows_how_a_held_connect_fares():
+    assert f"```mermaid\n{fetch_diagram()}```" in PAGE.read_text(), (
+        "put fetch_diagram() into docs/resuming.md"
+    )
+
+
+def test_a_held_connect_ends_once_and_can_end_in_every_state():
+    assert {FetchState.WAITING, *FETCH_TRANSITIONS.values()} == set(FetchState)
+    assert not [pair for pair in FETCH_TRANSITIONS if pair[0] in ENDED]
+    for state in set(FetchState) - ENDED:
+        assert FETCH_TRANSITIONS[state, FetchSignal.LEFT] is FetchState.ABANDONED
+        assert FETCH_TRANSITIONS[state, FetchSignal.TIME_OUT] is FetchState.REFUSED

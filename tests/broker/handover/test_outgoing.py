@@ -10,7 +10,7 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.core.hub import Hub
 from betimes.broker.handover import outgoing
-from betimes.broker.handover.forwarding import LINGER_S, Forwarders
+from betimes.broker.handover.forwarding import LINGER_S, TAKEN_S, Forwarders
 from betimes.broker.handover.outgoing import (
     DOUBT_EVERY_S,
     GIVEN_UP_AFTER_S,
@@ -152,13 +152,53 @@ def test_what_comes_later_follows_until_every_broker_knows_the_new_place():
     network.known = DemandVersion(5, 5)
     anna.publish("t", b"goes there by itself", qos=1)
     network.is_whole = False
-    forwarders.tick(LINGER_S)
+    let_pass(forwarders, 1.0, 2 * LINGER_S)
     assert len(forwarders) == 1  # some broker may not have heard yet
     network.is_whole = True
-    forwarders.tick(2 * LINGER_S)
+    let_pass(forwarders, 2 * LINGER_S, 3 * LINGER_S)
     assert (hub.held[0], len(forwarders)) == (0, 0)
     assert sum(hub.counters.lost.values()) == 0
     assert not any(b"by itself" in each.packets for each in network.told if isinstance(each, LateDeliveries))
+
+
+def let_pass(forwarders: Forwarders, from_s: float, to_s: float) -> None:
+    """Let a broker tick every second."""
+    for seconds in range(int(to_s - from_s) + 1):
+        forwarders.tick(from_s + seconds)
+
+
+def test_time_in_which_the_broker_was_stopped_does_not_count():
+    _, departures, _, forwarders = begin(1)
+    departures.hear(TAKEN, 0.0)
+    forwarders.tick(1.0)
+    forwarders.tick(1.0 + LINGER_S)  # it was stopped: what came meanwhile is not read yet
+    assert len(forwarders) == 1
+    let_pass(forwarders, 2.0 + LINGER_S, 2.0 + 2 * LINGER_S)
+    assert len(forwarders) == 0
+
+
+def test_as_long_as_something_comes_for_a_session_it_is_followed():
+    hub, departures, network, forwarders = begin(1)
+    anna = Client(hub, "anna")
+    departures.hear(TAKEN, 0.0)
+    for number in range(4):
+        let_pass(forwarders, number * LINGER_S / 2, (number + 1) * LINGER_S / 2 - 1.0)
+        anna.publish("t", b"under way for long", qos=1)
+        forwarders.tick((number + 1) * LINGER_S / 2 - 0.5)
+        late = network.told[-1]
+        forwarders.confirmed(LateTaken(id=ASK.id, last=late.numbers[-1]), (number + 1) * LINGER_S / 2 - 0.5)
+    assert len(forwarders) == 1
+    let_pass(forwarders, 2 * LINGER_S, 3 * LINGER_S)
+    assert len(forwarders) == 0
+
+
+def test_an_inquiry_that_was_answered_with_a_session_is_remembered():
+    _, departures, _, forwarders = begin(1)
+    assert not forwarders.has_given(ASK.id)
+    departures.hear(TAKEN, 0.0)
+    assert forwarders.has_given(ASK.id)
+    forwarders.tick(TAKEN_S + 1.0)
+    assert not forwarders.has_given(ASK.id)
 
 
 def test_a_session_that_ended_meanwhile_is_not_let_go_again():

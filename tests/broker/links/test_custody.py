@@ -12,6 +12,7 @@ from tests.broker.networks import Net
 
 from betimes.broker.composition import OpenStore
 from betimes.broker.core.hub import Hub
+from betimes.broker.delivery.live_event import live_event
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.durability.store import Store
 from betimes.broker.links import duplicates
@@ -19,6 +20,7 @@ from betimes.broker.links.custody import Custody
 from betimes.broker.links.duplicates import SeenEvents
 from betimes.broker.storage.change_tables import Changes, Row
 from betimes.model.events import EventId
+from betimes.model.subscriptions import DemandVersion
 
 
 class Shelf:
@@ -231,3 +233,20 @@ def test_a_publication_that_could_only_be_lost_is_refused_and_the_acknowledged_o
     net.join("a", "b")
     net.run(1.0)
     assert [payload for _, payload in ben.got()] == [b"0", b"1", b"2"]
+
+
+def test_an_event_waits_for_durable_demand_that_is_still_under_way_although_others_there_want_it():
+    net = DurableNet("x", "h")
+    net.join("x", "h")
+    net.run(1.0)
+    net.client("h", "eve").subscribe("news")
+    net.run(1.0)
+    federation = net.federation("x")
+    packet = mqtt5.PublishPacket("news", b"1", qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=1)
+    event = Publication(packet, "news", born_s=net.now_s, origin="p", number=7)
+    known = federation.version_of("h")
+    demand = federation._demand.demand(live_event(event))
+    event.views = {"h": known}
+    assert not federation._awaits("h", event, demand)
+    event.views = {"h": DemandVersion(known.epoch, known.number + 1)}  # a durable session came to h
+    assert federation._awaits("h", event, demand)

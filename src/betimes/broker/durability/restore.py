@@ -176,6 +176,7 @@ class _Restoring:
         store.handover.offers_found = {row[0]: row[1:] for row in self._rows(store.handover.offers)}
         store.handover.arrivals_found = {row[0]: row[1:] for row in self._rows(store.handover.arrivals)}
         store.handover.taken_found = list(self._rows(store.handover.taken))
+        store.handover.given_found = list(self._rows(store.handover.given))
         self._store.seen_found += [EventId(*row) for row in self._rows(self._store.seen)]
         self._store.demand_found += self._rows(self._store.demand)
 

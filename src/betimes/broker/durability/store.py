@@ -48,7 +48,7 @@ class HandoverTables:
     def __init__(self, table: Callable[..., Table]) -> None:
         transfer = "asker TEXT NOT NULL, number INTEGER NOT NULL"
         version = "epoch INTEGER NOT NULL, version INTEGER NOT NULL"
-        # Offers that are not answered, sessions that came, transfers that were taken, the sessions that
+        # Offers that are not answered, sessions that came, transfers by which one came or left, sessions that
         # forward what still comes here for a client that left, and by which demand publications went.
         self.offers = table("offers", key="client_id TEXT", values=f"{transfer}, below INTEGER NOT NULL")
         self.arrivals = table(
@@ -59,6 +59,7 @@ class HandoverTables:
             key="number INTEGER, giver TEXT",
             values=f"{version}, last INTEGER NOT NULL, at REAL NOT NULL",
         )
+        self.given = table("given", key="asker TEXT, number INTEGER", values="at REAL NOT NULL")
         self.forwarders = table(
             "forwarders", key="alias TEXT", values="client_id TEXT NOT NULL, facts TEXT NOT NULL"
         )
@@ -66,6 +67,7 @@ class HandoverTables:
         self.offers_found: dict[str, tuple[str, int, int]] = {}
         self.arrivals_found: dict[str, tuple[str, int, str, int, int]] = {}
         self.taken_found: list[tuple[int, str, int, int, int, float]] = []
+        self.given_found: list[tuple[str, int, float]] = []
         self.forwarders_found: list[tuple[Session, str, str]] = []  # with client id and facts
 
 

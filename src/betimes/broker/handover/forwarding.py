@@ -1,7 +1,8 @@
 """What still comes to a broker for a session that has left it, forwarded to the session's new broker.
 
 The session's subscriptions stay in the fan-out, and in the demand that the other brokers know, until all of
-them must have heard of the new place: that is, until no known broker was out of reach for `LINGER_S`.
+them must have heard of the new place: that is, until for `LINGER_S` no known broker was out of reach and
+nothing came for it. Time in which this broker itself stood still does not count.
 Deliveries for it wait in a queue that is stored like any other, and leave it when the new broker has stored
 them. A broker that the session has left in turn forwards them further.
 """
@@ -37,7 +38,10 @@ from betimes.model.telemetry import Reason
 
 log = logging.getLogger(__name__)
 
-LINGER_S = 10.0  # in which every broker hears of the new place, where all can be reached
+# In which every broker hears of the new place, where all can be reached, and what is under way arrives: under
+# load an event for durable sessions, which has no bound, may wait long behind others that are worth more.
+LINGER_S = 60.0
+STOOD_STILL_S = 2.0  # between two ticks: the broker was stopped, and did not see who was out of reach
 AGAIN_AFTER_S = 1.0  # what is not confirmed is sent again
 FORWARDERS_MAX = 10_000
 LATE_BYTES_MAX = 256 * 1024
@@ -80,7 +84,7 @@ class _Forwarder:
     stay: PastStay
     session: Session
     period: PastPeriod
-    whole_since_s: float  # every broker could be reached, and the session is gone
+    quiet_since_s: float  # every broker could be reached, the session is gone, and nothing came for it
     backlog: deque[tuple[int, Delivery]] = field(default_factory=deque)
     sent: list[tuple[int, Delivery]] = field(default_factory=list)  # and not confirmed
     again_at_s: float = -math.inf
@@ -106,6 +110,8 @@ class Forwarders:
         self._by_alias: dict[str, _Forwarder] = {}
         self._arrivals: dict[str, TransferId] = {}  # by client id: how its session came
         self._taken: dict[TransferId, _Taken] = {}
+        self._given: dict[InquiryId, float] = {}  # transfers by which a session left, and when
+        self._ticked_s = now_s
         if store is not None:
             self._restore(store, now_s)
 
@@ -193,6 +199,22 @@ class Forwarders:
 
     # --- sessions that left
 
+    def gave(self, transfer: InquiryId, now_s: float) -> None:
+        """Note that a session has left by a transfer."""
+        if len(self._given) >= TAKEN_MAX:
+            self._forget_given(next(iter(self._given)))
+        self._given[transfer] = now_s
+        if self._store is not None:
+            self._store.handover.given.put(transfer, (now_s + self._store.clock_ahead_s,))
+
+    def has_given(self, inquiry: InquiryId) -> bool:
+        """Tell whether this inquiry was answered with a session before.
+
+        A copy of it that was long under way may meet the session here again: the asking broker would take
+        what is sent now for what it has had.
+        """
+        return inquiry in self._given
+
     def begin(self, stay: PastStay, session: Session, late: list[Delivery], now_s: float) -> None:
         """Let a session that left stand in for itself under another id; `late` did not move with it."""
         if not session.subscriptions:
@@ -229,16 +251,20 @@ class Forwarders:
 
     def tick(self, now_s: float) -> None:
         """Do what is due: send what came, end what nothing more comes for, forget old transfers."""
-        is_whole = not self._federation.absent(now_s)
+        stood_still = now_s - self._ticked_s > STOOD_STILL_S
+        self._ticked_s = now_s
+        is_whole = not self._federation.absent(now_s) and not stood_still
         for forwarder in list(self._by_alias.values()):
-            if not is_whole:
-                forwarder.whole_since_s = now_s
             self._send(forwarder, now_s)
             is_empty = not (forwarder.sent or forwarder.backlog or len(forwarder.session))
-            if is_empty and now_s - forwarder.whole_since_s >= LINGER_S:
+            if not is_whole:
+                forwarder.quiet_since_s = now_s
+            elif is_empty and now_s - forwarder.quiet_since_s >= LINGER_S:
                 self._end(forwarder, now_s)
         while self._taken and now_s - next(iter(self._taken.values())).at_s > TAKEN_S:
             self._forget_taken(next(iter(self._taken)))
+        while self._given and now_s - next(iter(self._given.values())) > TAKEN_S:
+            self._forget_given(next(iter(self._given)))
 
     def _send(self, forwarder: _Forwarder, now_s: float) -> None:
         """Send what waits for a session elsewhere, one message at a time."""
@@ -265,6 +291,7 @@ class Forwarders:
         if not forwarder.sent:
             return
         forwarder.again_at_s = now_s + AGAIN_AFTER_S
+        forwarder.quiet_since_s = now_s
         stay = forwarder.stay
         late = LateDeliveries(
             id=stay.id,
@@ -336,7 +363,14 @@ class Forwarders:
         if self._store is not None:
             self._store.handover.taken.remove((transfer.number, transfer.giver))
 
+    def _forget_given(self, transfer: InquiryId) -> None:
+        del self._given[transfer]
+        if self._store is not None:
+            self._store.handover.given.remove(transfer)
+
     def _restore(self, store: Store, now_s: float) -> None:
+        for asker, number, at in sorted(store.handover.given_found, key=lambda row: row[2]):
+            self._given[InquiryId(asker, number)] = min(at - store.clock_ahead_s, now_s)
         for number, giver, epoch, version, last, at in store.handover.taken_found:
             at_s = min(at - store.clock_ahead_s, now_s)
             self._taken[TransferId(self._hub.name, number, giver)] = _Taken(

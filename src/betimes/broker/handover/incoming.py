@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import mqtt5
 
@@ -56,6 +57,52 @@ PATIENCE_S = 60.0  # after so long of refusals a client gets a new session
 REFUSED_MAX = 10_000  # clients that are remembered
 
 
+class FetchState(Enum):
+    """Where a CONNECT stands whose session may be at another broker."""
+
+    WAITING = "waiting"  # to ask the other brokers, or for the answer of one that was offered the session
+    ASKING = "asking"
+    RECEIVING = "receiving"  # parts of the session come
+    ADMITTED = "admitted"  # with the session, or with a new one
+    REFUSED = "refused"  # the client is to try again
+    ABANDONED = "abandoned"  # the client has left, or wants no session
+
+
+class FetchSignal(Enum):
+    """What happens to a CONNECT that is held."""
+
+    ASKED = "inquiry sent"
+    PART = "part came"
+    AGAIN = "called off, or not all could be asked"
+    NOWHERE = "no broker has it"
+    COMPLETE = "last part came"
+    STAYED = "it is here after all"
+    TIME_OUT = "client waited 10 s"
+    OUT_OF_PATIENCE = "client was refused for a minute"
+    LEFT = "client left, or wants none"
+
+
+_OPEN = (FetchState.WAITING, FetchState.ASKING, FetchState.RECEIVING)
+
+# Every transition stands here and nowhere else; a pair that is not in the table is a bug. A test compares the
+# diagram in docs/resuming.md with the table.
+FETCH_TRANSITIONS: dict[tuple[FetchState, FetchSignal], FetchState] = {
+    (FetchState.WAITING, FetchSignal.ASKED): FetchState.ASKING,
+    (FetchState.ASKING, FetchSignal.ASKED): FetchState.ASKING,  # no answer in time
+    (FetchState.ASKING, FetchSignal.AGAIN): FetchState.WAITING,
+    (FetchState.ASKING, FetchSignal.PART): FetchState.RECEIVING,
+    (FetchState.ASKING, FetchSignal.NOWHERE): FetchState.ADMITTED,
+    (FetchState.RECEIVING, FetchSignal.PART): FetchState.RECEIVING,
+    (FetchState.RECEIVING, FetchSignal.AGAIN): FetchState.WAITING,
+    (FetchState.RECEIVING, FetchSignal.ASKED): FetchState.ASKING,  # no part in time
+    (FetchState.RECEIVING, FetchSignal.COMPLETE): FetchState.ADMITTED,
+    **{(state, FetchSignal.STAYED): FetchState.ADMITTED for state in _OPEN},
+    **{(state, FetchSignal.OUT_OF_PATIENCE): FetchState.ADMITTED for state in _OPEN},
+    **{(state, FetchSignal.TIME_OUT): FetchState.REFUSED for state in _OPEN},
+    **{(state, FetchSignal.LEFT): FetchState.ABANDONED for state in _OPEN},
+}
+
+
 @dataclass(slots=True, eq=False)
 class _Fetch:
     """A CONNECT that waits for its session."""
@@ -65,12 +112,22 @@ class _Fetch:
     user: str | None
     end_s: float
     ask_at_s: float
+    state: FetchState = FetchState.WAITING
     inquiry: Inquiry | None = None  # None: `ask_at_s` is when it is sent
     wait_s: float = HANDOVER_WITHIN_S  # doubled with each inquiry: the network may be slow
     giver: str = ""  # the broker that sends the session
     rows: SessionRows | None = None
     parts: int = 0
     why: str = "the other brokers did not answer in time"
+
+    def heed(self, signal: FetchSignal) -> None:
+        """Change the state as the table says."""
+        self.state = FETCH_TRANSITIONS[self.state, signal]
+
+    def ask_again(self, at_s: float) -> None:
+        """Give up the inquiry, and ask anew at a time; no part of the old one is taken any more."""
+        self.heed(FetchSignal.AGAIN)
+        self.inquiry, self.rows, self.ask_at_s = None, None, at_s
 
 
 class Handovers(Extension):
@@ -120,7 +177,7 @@ class Handovers(Extension):
             if may_be_elsewhere:
                 connection.await_session(packet)
             else:
-                del self._fetches[client_id]
+                self._end(fetch, FetchSignal.LEFT)
             return not may_be_elsewhere
         if not may_be_elsewhere or self._is_alone(client_id, now_s):
             return True
@@ -166,8 +223,8 @@ class Handovers(Extension):
     def tick(self, now_s: float) -> None:
         """Do what is due: repeat inquiries, answer clients that waited too long, forward and forget."""
         for client_id, fetch in list(self._fetches.items()):
-            if fetch.connection.closing:  # the client did not wait
-                del self._fetches[client_id]
+            if fetch.connection.closing:
+                self._end(fetch, FetchSignal.LEFT)
             elif now_s >= fetch.end_s:
                 self._refuse(fetch, now_s)
             elif self._state(client_id) is not SessionState.OFFERED and now_s >= fetch.ask_at_s:
@@ -217,8 +274,8 @@ class Handovers(Extension):
 
     def _ask(self, fetch: _Fetch, now_s: float) -> None:
         client_id = fetch.packet.client_id
-        if client_id in self._hub.sessions:  # the session stayed here after all
-            self._admit(fetch, now_s)
+        if client_id in self._hub.sessions:
+            self._admit(fetch, FetchSignal.STAYED, now_s)
             return
         self._number += 1
         ask = SessionInquiry(
@@ -229,6 +286,7 @@ class Handovers(Extension):
         )
         if fetch.inquiry is not None:
             self._inquiries.forget(fetch.inquiry)
+        fetch.heed(FetchSignal.ASKED)
         fetch.rows, fetch.parts = None, 0
         fetch.ask_at_s = now_s + fetch.wait_s
         fetch.wait_s *= 2.0
@@ -238,16 +296,16 @@ class Handovers(Extension):
     def _no_session_found(self, inquiry: Inquiry, now_s: float) -> None:
         """Note that every broker that could be asked said no."""
         fetch = self._fetches.get(inquiry.message.client_id)
-        if fetch is None or fetch.inquiry is not inquiry or fetch.rows is not None:
+        if fetch is None or fetch.inquiry is not inquiry or fetch.state is not FetchState.ASKING:
             return
         silent = self._awaited(now_s) - inquiry.brokers
         if not inquiry.is_moving and not silent:
-            self._admit(fetch, now_s)
+            self._admit(fetch, FetchSignal.NOWHERE, now_s)
             return
         if silent:
             fetch.why = f"the session may be at {', '.join(sorted(silent)[:5])}, which cannot be reached"
-        fetch.inquiry = None
-        fetch.ask_at_s, fetch.wait_s = now_s + ASK_AGAIN_S, HANDOVER_WITHIN_S
+        fetch.ask_again(now_s + ASK_AGAIN_S)
+        fetch.wait_s = HANDOVER_WITHIN_S
 
     def _refuse(self, fetch: _Fetch, now_s: float) -> None:
         """Have a client try again; one that did so for long gets a new session."""
@@ -257,11 +315,11 @@ class Handovers(Extension):
             log.warning("session of %s: a new one is opened, since %s", client_id, fetch.why)
             if self._state(client_id) is SessionState.OFFERED:
                 self.departures.decide_to_keep(client_id)
-            self._admit(fetch, now_s)
+            self._admit(fetch, FetchSignal.OUT_OF_PATIENCE, now_s)
             return
         if len(self._refused_s) > REFUSED_MAX:
             del self._refused_s[next(iter(self._refused_s))]
-        del self._fetches[client_id]
+        self._end(fetch, FetchSignal.TIME_OUT)
         fetch.connection.awaiting = None
         fetch.connection.refuse(ConnectCode.SERVER_UNAVAILABLE, f"{fetch.why}; try again")
         fetch.connection.ended(now_s, with_will=False)
@@ -274,26 +332,27 @@ class Handovers(Extension):
         if fetch is None or inquiry is None or not is_wanted or fetch.connection.closing:
             if self.forwarders.since(TransferId(*message.id, source)) is None:
                 self._say_to(source, TransferOff(id=message.id), now_s)
-                if fetch is not None and fetch.inquiry is inquiry:  # no later part may complete it
-                    fetch.inquiry, fetch.ask_at_s = None, now_s
+                if fetch is not None and inquiry is not None and fetch.inquiry is inquiry:
+                    fetch.ask_again(now_s)  # no later part may complete it
             return
         if fetch.rows is None:
             fetch.rows, fetch.giver = SessionRows(), source
         if message.number != fetch.parts or source != fetch.giver:
             if message.number > fetch.parts:  # one was lost on the way: begin anew
                 self._say_to(source, TransferOff(id=message.id), now_s)
-                fetch.inquiry, fetch.ask_at_s = None, now_s
+                fetch.ask_again(now_s)
             elif source != fetch.giver:
                 self._say_to(source, TransferOff(id=message.id), now_s)
             return
         _add(fetch.rows, message, now_s)
+        fetch.heed(FetchSignal.PART)
         fetch.parts += 1
         fetch.ask_at_s = now_s + HANDOVER_WITHIN_S
         if not fits(self._hub, fetch.rows):
             log.warning("session of %s: more than the limits of this broker allow; it stays", client_id)
             self._say_to(source, TransferOff(id=message.id), now_s)
             fetch.why = "the session is larger than this broker allows"
-            fetch.inquiry, fetch.ask_at_s = None, fetch.end_s
+            fetch.ask_again(fetch.end_s)
         elif not message.is_last:
             self._say_to(source, MoreParts(id=message.id, parts=fetch.parts), now_s)
         else:
@@ -303,15 +362,14 @@ class Handovers(Extension):
             self.taken += 1
             log.info("session of %s: taken over from %s", client_id, source)
             self._say_to(source, SessionTaken(id=message.id, since=since), now_s)
-            self._admit(fetch, now_s)
+            self._admit(fetch, FetchSignal.COMPLETE, now_s)
 
     def _called_off(self, message: TransferOff) -> None:
         """Ask anew: the broker that had the session keeps it for now."""
         inquiry = self._inquiries.get(message.id)
         fetch = None if inquiry is None else self._fetches.get(inquiry.message.client_id)
         if fetch is not None and fetch.inquiry is inquiry:
-            fetch.inquiry = None
-            fetch.ask_at_s = 0.0
+            fetch.ask_again(0.0)
 
     def _doubted(self, broker: str, message: TransferDoubt, now_s: float) -> None:
         """Say whether a session was taken here; while it may still be, say nothing."""
@@ -324,9 +382,15 @@ class Handovers(Extension):
         if fetch is None or fetch.inquiry is not inquiry:
             self._say_to(broker, TransferOff(id=message.id), now_s)
 
-    def _admit(self, fetch: _Fetch, now_s: float) -> None:
+    def _end(self, fetch: _Fetch, signal: FetchSignal) -> None:
+        """End a fetch; to end it again does nothing."""
+        if self._fetches.get(fetch.packet.client_id) is fetch:
+            fetch.heed(signal)
+            del self._fetches[fetch.packet.client_id]
+
+    def _admit(self, fetch: _Fetch, signal: FetchSignal, now_s: float) -> None:
         """Continue with a held CONNECT, with the session that has moved here or with a new one."""
-        del self._fetches[fetch.packet.client_id]
+        self._end(fetch, signal)
         self._refused_s.pop(fetch.packet.client_id, None)
         self._admitting = fetch.connection
         fetch.connection.session_came(now_s)
@@ -342,9 +406,10 @@ class Handovers(Extension):
         session = self._hub.sessions.get(client_id)
         if message.id.asker == self._hub.name or self._inquiries.get(message.id) is not None:
             _say(end, NoSession(id=message.id), now_s)  # the inquiry came by another route as well
-        elif self._inquiries.is_full or self._state(client_id) in (
-            SessionState.LEAVING,
-            SessionState.OFFERED,
+        elif (
+            self._inquiries.is_full
+            or self._state(client_id) in (SessionState.LEAVING, SessionState.OFFERED)
+            or self.forwarders.has_given(message.id)
         ):
             _say(end, NoSession(id=message.id, is_moving=True), now_s)
         elif session is not None and session.user == message.user and session.expiry_s:
@@ -355,7 +420,7 @@ class Handovers(Extension):
             bytes_max = min(message.packet_bytes_max, self._federation.packet_bytes_max)
             inquiry = self._inquiries.remember(replace(message, packet_bytes_max=bytes_max), end, now_s)
             fetch = self._fetches.get(client_id)
-            inquiry.is_moving = fetch is not None and fetch.rows is not None
+            inquiry.is_moving = fetch is not None and fetch.state is FetchState.RECEIVING
             self._inquiries.spread(inquiry, now_s)
 
 

@@ -243,6 +243,7 @@ class OutgoingSessions:
         session, client_id = transfer.session, transfer.session.client_id
         transfer.heed(TransferSignal.TAKEN)
         self._forget(transfer)
+        self._forwarders.gave(transfer.id, now_s)
         self.count += 1
         log.info("session of %s: handed over to %s", client_id, transfer.id.asker)
         for each in () if transfer.writer is None else transfer.writer.too_large:

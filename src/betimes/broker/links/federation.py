@@ -529,9 +529,9 @@ class Federation(Network):
         if not self._is_known(home):
             return True
         views = publication.views
-        return (
-            views is not None and home not in demand.homes and self.version_of(home) < views.get(home, (0, 0))
-        )
+        if views is None or self.version_of(home) >= views.get(home, (0, 0)):
+            return False
+        return not any(each.durable for each in demand.at_home.get(home, ()))
 
     def _add_demand(self, home: str, row: Subscription) -> None:
         self._demand.add_home(home)
