@@ -69,11 +69,13 @@ class PacketHandlers:
             text = "a connection begins with CONNECT"
             connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
 
-    def handled(self, connection: Connection, items: Sequence[Item], size_bytes: int, now_s: float) -> None:
+    def handled(
+        self, connection: Connection, items: Sequence[Item], size_bytes: int | None, now_s: float
+    ) -> None:
         """Have the replay buffer keep what one read brought."""
         replay, session, wire = self.hub.replay, connection.session, connection.wire
         if replay is not None and session is not None:
-            whole = wire.fed if wire.version == 5 else b""
+            whole = wire.fed if wire.version == 5 and size_bytes is not None else b""
             replay.close_run(session.client_id, size_bytes, now_s, whole, items)
 
     def admit(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:

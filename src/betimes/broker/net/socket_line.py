@@ -138,6 +138,7 @@ class SocketLine(asyncio.Protocol):
                 self._listener.prove(connection)
         if connection.flow.pause_s:
             self._rest_a_while()
+        self.follow_flow()
         self._listener.flush()
 
     def pause_writing(self) -> None:
@@ -155,6 +156,7 @@ class SocketLine(asyncio.Protocol):
             self.resume(Pause.UNREAD_ANSWERS)
             self._learn_speed()
             self.connection.drained(self._listener.now_s())
+            self.follow_flow()
             self._listener.flush()
 
     def _learn_speed(self) -> None:
@@ -184,26 +186,38 @@ class SocketLine(asyncio.Protocol):
             if self._held:
                 self._listener.waiting_lines.forget(self)
                 self.take_in(b"".join(self._held))
-            session = self.connection.session
-            client = "" if session is None else f", client {session.client_id}"
-            log.info("gone: %s%s%s", self.connection.peer, client, f" ({error})" if error else "")
-            del self._listener.lines[self.connection]
-            self.connection.lost(self._listener.now_s())
+            self._end(error)
+
+    def _end(self, error: Exception | None) -> None:
+        """Note the end, once all that came before it is done, in as many turns as that takes."""
+        connection = self.connection
+        assert connection is not None, "what ends has begun"
+        if connection.is_busy and connection.session is not None:
+            self.write, self.is_full = _nowhere, False
+            connection.drained(self._listener.now_s())
             self._listener.flush()
+        if connection.is_busy and connection.session is not None:
+            asyncio.get_running_loop().call_soon(self._end, error)
+            return
+        client = "" if connection.session is None else f", client {connection.session.client_id}"
+        log.info("gone: %s%s%s", connection.peer, client, f" ({error})" if error else "")
+        del self._listener.lines[connection]
+        connection.lost(self._listener.now_s())
+        self._listener.flush()
 
     def pause(self, why: Pause) -> None:
         """Stop reading the socket, so that its sender has to wait."""
         if self.connection is not None:
             self.connection.flow.pause(why)
-            self._follow_flow()
+            self.follow_flow()
 
     def resume(self, why: Pause) -> None:
         """Read the socket again, unless there is another reason not to."""
         if self.connection is not None:
             self.connection.flow.resume(why)
-            self._follow_flow()
+            self.follow_flow()
 
-    def _follow_flow(self) -> None:
+    def follow_flow(self) -> None:
         """Pause or resume the transport, as flow control has it: here back-pressure meets the socket."""
         assert self.connection is not None, "only a connection has flow control"
         may_read = self.connection.flow.may_read
@@ -238,7 +252,7 @@ class SocketLine(asyncio.Protocol):
         """Read whatever still comes: the other side's end is awaited."""
         if self.connection is not None:
             self.connection.flow.resume_all()
-            self._follow_flow()
+            self.follow_flow()
 
     def hang_up(self) -> None:
         """End once everything is written; a client that does not read it and end too, in time, is cut off.
