@@ -307,4 +307,3 @@ class Connection(Outbox):
         if pause_s:
             self._counters.pauses += 1
             self.heard_at_s = now_s + pause_s  # until then its silence is our doing
-

@@ -95,11 +95,14 @@ def _grant_all(hub: Hub, connection: Connection, request: SubscribeRequest, deci
         if resume is None:
             yield _granting_units(request, asked.pattern)
     properties = decision.properties if decision is not None and len(codes) == 1 else ()
-    now_s = connection.turn_s
     if resume is not None and granted:
-        resumption = Resumption(
-            hub, connection.reader, [each.subscription for each in granted], resume, now_s
-        )
+        subscriptions = [each.subscription for each in granted]
+        resumption = Resumption(hub, connection.reader, subscriptions, resume)
+        yield from resumption.steps(lambda: connection.turn_s)
+        now_s = connection.turn_s
+        resumption.finish(now_s)
+        for each in granted:
+            hub.subscribe(each.subscription.written, each.subscription, now_s)
         problems.add(resumption.reason())
         told = [*resumption.told(), *properties]
         _send_suback(connection, packet.packet_id, codes, problems.text, told)
@@ -176,7 +179,8 @@ def _subscribe_one(
             texts += [each.text] if each.text else []
             if not each.is_admitted:
                 return each.code, "; ".join(texts)
-    hub.subscribe(asked.pattern, subscription, now_s)
+    if request.resume is None:  # else it becomes live in the step that finds what was missed
+        hub.subscribe(asked.pattern, subscription, now_s)
     granted.append(_Granted(subscription, asked.retain_handling, old is None))
     return GRANTED[asked.max_qos.value], "; ".join(texts)
 

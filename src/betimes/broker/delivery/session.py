@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -137,6 +137,24 @@ class Session:
         if self.scheduled is not None and len(self.scheduled):
             return None
         return connection
+
+    def offer_all(self, deliveries: Sequence[Delivery], now_s: float) -> None:
+        """Offer one after the other, at little cost for each that has to wait."""
+        for place, delivery in enumerate(deliveries):
+            waits = self.connection is not None and self.ready() is None and self.scheduled is None
+            if waits and self.journal is None and not self.missed:
+                self._queue_all(deliveries[place:], now_s)
+                return
+            self.offer(delivery, now_s)
+
+    def _queue_all(self, deliveries: Sequence[Delivery], now_s: float) -> None:
+        for delivery in deliveries:
+            if self._has_room_for(delivery):
+                self._waits(delivery)
+                self._waiting.append(delivery)
+                self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
+            else:
+                self._put_in_line(delivery, now_s)
 
     def offer(self, delivery: Delivery, now_s: float) -> None:
         """Send it at once if possible; else queue it, unless its client is away and it has QoS 0."""
