@@ -127,7 +127,9 @@ def unsubscribe(filters: list[str]) -> bytes:
     return packet(0xA2, b"\x00\x01", NO_PROPERTIES, b"".join([text(each) for each in filters]))
 
 
-def publish(topic: str, payload: bytes, *, props: bytes = NO_PROPERTIES, qos: int = 0, retain: bool = False) -> bytes:
+def publish(
+    topic: str, payload: bytes, *, props: bytes = NO_PROPERTIES, qos: int = 0, retain: bool = False
+) -> bytes:
     packet_id = b"\x00\x01" if qos else b""
     return packet(0x30 | qos << 1 | retain, text(topic), packet_id, props, payload)
 
@@ -171,7 +173,15 @@ def attack(name: str) -> Callable[[Attack], Attack]:
     return register
 
 
-def simple(name: str, data: Callable[[], bytes], kind: int, *, times: int = 1, version: int = 5, ready: Callable[[int], None] | None = None) -> None:
+def simple(
+    name: str,
+    data: Callable[[], bytes],
+    kind: int,
+    *,
+    times: int = 1,
+    version: int = 5,
+    ready: Callable[[int], None] | None = None,
+) -> None:
     """Register an attack that sends some bytes and awaits answers of a kind."""
 
     def run(port: int) -> Iterator[None]:
@@ -191,50 +201,189 @@ BAD_FILTER = " AND ".join(f"(a{number} = 1 OR b{number} = 2)" for number in rang
 def register_subscribes() -> None:
     """Register the SUBSCRIBEs of issue 22, 1.3, and those of 4 MB."""
     fill_with = PACKET_BYTES
-    simple("resume, 20 filters over 200,000 kept", lambda: subscribe(names(20, "kept/", ""), props=AFTER), 9, ready=keep_many)
-    simple("resume, 20 x # over 200,000 kept", lambda: subscribe(["#", *names(19, "+/")], props=AFTER), 9, ready=keep_many)
-    simple("resume, one filter over 200,000 kept", lambda: subscribe(["kept/+"], props=AFTER), 9, ready=keep_many)
-    simple("resume, a content filter over 200,000 kept", lambda: subscribe(["kept/+"], props=properties(("resume-after", "b1:0"), ("filter", "x > 1 OR y LIKE 'a%'"))), 9, ready=keep_many)
-    simple("resume, 100 packets over 200,000 kept", lambda: subscribe(names(20, "kept/", ""), props=AFTER) * 100, 9, times=100, ready=keep_many)
+    simple(
+        "resume, 20 filters over 200,000 kept",
+        lambda: subscribe(names(20, "kept/", ""), props=AFTER),
+        9,
+        ready=keep_many,
+    )
+    simple(
+        "resume, 20 x # over 200,000 kept",
+        lambda: subscribe(["#", *names(19, "+/")], props=AFTER),
+        9,
+        ready=keep_many,
+    )
+    simple(
+        "resume, one filter over 200,000 kept", lambda: subscribe(["kept/+"], props=AFTER), 9, ready=keep_many
+    )
+    simple(
+        "resume, a content filter over 200,000 kept",
+        lambda: subscribe(
+            ["kept/+"], props=properties(("resume-after", "b1:0"), ("filter", "x > 1 OR y LIKE 'a%'"))
+        ),
+        9,
+        ready=keep_many,
+    )
+    simple(
+        "resume, 100 packets over 200,000 kept",
+        lambda: subscribe(names(20, "kept/", ""), props=AFTER) * 100,
+        9,
+        times=100,
+        ready=keep_many,
+    )
     until = properties(("resume-after", "b1:0"), ("resume-until", "b1:150000"))
-    simple("range, 1,000 filters", lambda: subscribe(names(1000, "kept/", ""), props=until), 9, ready=keep_many)
-    simple("range, 100 packets of 1,000 filters", lambda: subscribe(names(1000, "kept/", ""), props=until) * 100, 9, times=100, ready=keep_many)
-    simple("range, how far 10,000,000 reach, 1,000 filters", lambda: subscribe(names(1000, "kept/", ""), props=properties(("resume-after", "b1:0"), ("resume-until", "+10000000"))), 9, ready=keep_many)
-    simple("256 wildcards over 5,000 retained", lambda: subscribe([f"+/{number % 70}/#" if number % 2 else "#" for number in range(256)]), 9, ready=retain_many)
-    simple("10,000 # over 5,000 retained", lambda: subscribe([f"$share/{n}/#" if n % 2 else "r/#" for n in range(10_000)]), 9, ready=retain_many)
+    simple(
+        "range, 1,000 filters", lambda: subscribe(names(1000, "kept/", ""), props=until), 9, ready=keep_many
+    )
+    simple(
+        "range, 100 packets of 1,000 filters",
+        lambda: subscribe(names(1000, "kept/", ""), props=until) * 100,
+        9,
+        times=100,
+        ready=keep_many,
+    )
+    simple(
+        "range, how far 10,000,000 reach, 1,000 filters",
+        lambda: subscribe(
+            names(1000, "kept/", ""),
+            props=properties(("resume-after", "b1:0"), ("resume-until", "+10000000")),
+        ),
+        9,
+        ready=keep_many,
+    )
+    simple(
+        "256 wildcards over 5,000 retained",
+        lambda: subscribe([f"+/{number % 70}/#" if number % 2 else "#" for number in range(256)]),
+        9,
+        ready=retain_many,
+    )
+    simple(
+        "10,000 # over 5,000 retained",
+        lambda: subscribe([f"$share/{n}/#" if n % 2 else "r/#" for n in range(10_000)]),
+        9,
+        ready=retain_many,
+    )
     bad = properties(("filter", BAD_FILTER))
-    simple("150 refused 9x2 filters in 31 KB", lambda: b"".join(subscribe([f"a{n}"], props=bad) for n in range(150)), 9, times=150)
-    simple("15,000 refused 9x2 filters in 4 MB", lambda: subscribe(["a"], props=bad) * 15_000, 9, times=15_000)
-    different = lambda: b"".join(subscribe(["a"], props=properties(("filter", BAD_FILTER.replace("a1", f"c{n}")))) for n in range(2000))  # noqa: E731
+    simple(
+        "150 refused 9x2 filters in 31 KB",
+        lambda: b"".join(subscribe([f"a{n}"], props=bad) for n in range(150)),
+        9,
+        times=150,
+    )
+    simple(
+        "15,000 refused 9x2 filters in 4 MB", lambda: subscribe(["a"], props=bad) * 15_000, 9, times=15_000
+    )
+    different = lambda: b"".join(
+        subscribe(["a"], props=properties(("filter", BAD_FILTER.replace("a1", f"c{n}")))) for n in range(2000)
+    )  # noqa: E731
     simple("2,000 different refused filters", different, 9, times=2000)
     long_and = " OR ".join(f"(a{n} > {n} AND b{n} < {n})" for n in range(250))
-    simple("400 long filters in one write", lambda: b"".join(subscribe([f"t{n}"], props=properties(("filter", long_and.replace("a1 ", f"c{n} ")))) for n in range(400)), 9, times=400)
+    simple(
+        "400 long filters in one write",
+        lambda: b"".join(
+            subscribe([f"t{n}"], props=properties(("filter", long_and.replace("a1 ", f"c{n} "))))
+            for n in range(400)
+        ),
+        9,
+        times=400,
+    )
     nested = "NOT (" * 31 + "a = 1 OR b = 2" + ")" * 31
-    simple("10,000 nested NOTs", lambda: b"".join(subscribe(["a"], props=properties(("filter", nested.replace("= 1", f"= {n}")))) for n in range(10_000)), 9, times=10_000)
+    simple(
+        "10,000 nested NOTs",
+        lambda: b"".join(
+            subscribe(["a"], props=properties(("filter", nested.replace("= 1", f"= {n}"))))
+            for n in range(10_000)
+        ),
+        9,
+        times=10_000,
+    )
     in_list = "a IN (" + ", ".join(f"'{n}'" for n in range(1200)) + ")"
-    simple("400 IN lists of 1,200", lambda: b"".join(subscribe(["a"], props=properties(("filter", in_list.replace("'1'", f"'x{n}'")))) for n in range(400)), 9, times=400)
+    simple(
+        "400 IN lists of 1,200",
+        lambda: b"".join(
+            subscribe(["a"], props=properties(("filter", in_list.replace("'1'", f"'x{n}'"))))
+            for n in range(400)
+        ),
+        9,
+        times=400,
+    )
     like = " OR ".join(f"a LIKE '%{n}%x%'" for n in range(400))
-    simple("600 filters of 400 LIKEs", lambda: b"".join(subscribe(["a"], props=properties(("filter", like.replace("%1%", f"%y{n}%")))) for n in range(600)), 9, times=600)
+    simple(
+        "600 filters of 400 LIKEs",
+        lambda: b"".join(
+            subscribe(["a"], props=properties(("filter", like.replace("%1%", f"%y{n}%")))) for n in range(600)
+        ),
+        9,
+        times=600,
+    )
     simple("4 MB of filters 'a'", lambda: subscribe(["a"] * (fill_with // 4)), 9)
-    simple("4 MB of filters 'a', 3.1.1", lambda: packet(0x82, b"\x00\x01", (text("a") + b"\x00") * (fill_with // 4)), 9, version=4)
+    simple(
+        "4 MB of filters 'a', 3.1.1",
+        lambda: packet(0x82, b"\x00\x01", (text("a") + b"\x00") * (fill_with // 4)),
+        9,
+        version=4,
+    )
     simple("4 MB of different short filters", lambda: subscribe(names(fill_with // 9)), 9)
     simple("10,000 filters", lambda: subscribe(names(10_000)), 9)
     simple("10,000 wildcard filters", lambda: subscribe(names(10_000, suffix="/+/#")), 9)
-    simple("10,000 filters with a content filter", lambda: subscribe(names(10_000), props=properties(("filter", "a > 1"), ("max-delay", "1s"))), 9)
-    simple("10,000 filters with a long content filter", lambda: subscribe(names(10_000), props=properties(("filter", long_and))), 9)
+    simple(
+        "10,000 filters with a content filter",
+        lambda: subscribe(names(10_000), props=properties(("filter", "a > 1"), ("max-delay", "1s"))),
+        9,
+    )
+    simple(
+        "10,000 filters with a long content filter",
+        lambda: subscribe(names(10_000), props=properties(("filter", long_and))),
+        9,
+    )
     levels = "/".join("+" * 127)
     simple("4 MB of 128-level filters", lambda: subscribe(names(fill_with // 262, suffix="/" + levels)), 9)
     deep = "/".join(["x"] * 126)
-    simple("4 MB of deep filters without wildcards", lambda: subscribe(names(fill_with // 262, suffix="/" + deep)), 9)
+    simple(
+        "4 MB of deep filters without wildcards",
+        lambda: subscribe(names(fill_with // 262, suffix="/" + deep)),
+        9,
+    )
     simple("4 MB of texts of 60 KB", lambda: subscribe(names(fill_with // 60_010, suffix="y" * 60_000)), 9)
     simple("4 MB of shared subscriptions", lambda: subscribe(names(fill_with // 20, "$share/g/")), 9)
     simple("10,000 shared subscriptions", lambda: subscribe([f"$share/{n}/a" for n in range(10_000)]), 9)
-    simple("4 MB of empty user properties", lambda: packet(0x82, b"\x00\x01", written_length(5 * (fill_with // 5)), b"\x26\x00\x00\x00\x00" * (fill_with // 5), text("a"), b"\x00"), 9)
-    simple("4 MB of resume-after", lambda: packet(0x82, b"\x00\x01", properties(*[("resume-after", f"b{n}:{n}") for n in range(fill_with // 28)]), text("a"), b"\x00"), 9)
+    simple(
+        "4 MB of empty user properties",
+        lambda: packet(
+            0x82,
+            b"\x00\x01",
+            written_length(5 * (fill_with // 5)),
+            b"\x26\x00\x00\x00\x00" * (fill_with // 5),
+            text("a"),
+            b"\x00",
+        ),
+        9,
+    )
+    simple(
+        "4 MB of resume-after",
+        lambda: packet(
+            0x82,
+            b"\x00\x01",
+            properties(*[("resume-after", f"b{n}:{n}") for n in range(fill_with // 28)]),
+            text("a"),
+            b"\x00",
+        ),
+        9,
+    )
     above = "b1:1-" + ",".join(str(n) for n in range(3, 24_000, 2))
-    simple("60 KB of a resume token", lambda: subscribe(["#"], props=properties(("resume-after", above[:65_000]))), 9, ready=keep_many)
+    simple(
+        "60 KB of a resume token",
+        lambda: subscribe(["#"], props=properties(("resume-after", above[:65_000]))),
+        9,
+        ready=keep_many,
+    )
     simple("4 MB of UNSUBSCRIBE", lambda: unsubscribe(["a"] * (fill_with // 3)), 11)
-    simple("200,000 SUBSCRIBEs of one filter in one write", lambda: b"".join(subscribe([f"t{n % 9000}"]) for n in range(200_000)), 9, times=200_000)
+    simple(
+        "200,000 SUBSCRIBEs of one filter in one write",
+        lambda: b"".join(subscribe([f"t{n % 9000}"]) for n in range(200_000)),
+        9,
+        times=200_000,
+    )
     simple("1,000,000 PINGREQs in one write", lambda: b"\xc0\x00" * 1_000_000, 13, times=1_000_000)
 
 
@@ -243,10 +392,28 @@ def register_publishes() -> None:
     many = lambda count: b"\x26\x00\x00\x00\x00" * count  # noqa: E731
     full = PACKET_BYTES // 5
     props = lambda count: written_length(5 * count) + many(count)  # noqa: E731
-    simple("PUBLISH with 4 MB of empty user properties", lambda: publish("t", b"", props=props(full - 20), qos=1), 4)
-    simple("10 retained PUBLISHes of 4 MB of properties", lambda: b"".join(publish(f"t{n}", b"x", props=props(full - 20), qos=1, retain=True) for n in range(10)), 4, times=10)
-    simple("300,000 QoS 1 PUBLISHes in one write", lambda: publish("t", b"x", qos=1) * 300_000, 4, times=300_000)
-    simple("100,000 different topics in one write", lambda: b"".join(publish(f"t/{n}", b"x", qos=1) for n in range(100_000)), 4, times=100_000)
+    simple(
+        "PUBLISH with 4 MB of empty user properties",
+        lambda: publish("t", b"", props=props(full - 20), qos=1),
+        4,
+    )
+    simple(
+        "10 retained PUBLISHes of 4 MB of properties",
+        lambda: b"".join(
+            publish(f"t{n}", b"x", props=props(full - 20), qos=1, retain=True) for n in range(10)
+        ),
+        4,
+        times=10,
+    )
+    simple(
+        "300,000 QoS 1 PUBLISHes in one write", lambda: publish("t", b"x", qos=1) * 300_000, 4, times=300_000
+    )
+    simple(
+        "100,000 different topics in one write",
+        lambda: b"".join(publish(f"t/{n}", b"x", qos=1) for n in range(100_000)),
+        4,
+        times=100_000,
+    )
 
     def filtering(port: int) -> None:
         client = Hostile(port, "filtering", session_expiry_interval=1000)
@@ -256,20 +423,41 @@ def register_publishes() -> None:
     wide_json = b'{"a": [' + b"[]," * 20_000 + b"1]}"
     for label, payload in (("deep", deep_json[:65_000]), ("wide", wide_json[:65_000])):
         as_json = b"\x13\x03" + text("application/json")
-        simple(f"60 PUBLISHes of {label} JSON beside a filter", functools.partial(lambda data: publish("t", data, props=as_json, qos=1) * 60, payload), 4, times=60, ready=filtering)
+        simple(
+            f"60 PUBLISHes of {label} JSON beside a filter",
+            functools.partial(lambda data: publish("t", data, props=as_json, qos=1) * 60, payload),
+            4,
+            times=60,
+            ready=filtering,
+        )
 
     def crowd(port: int) -> None:
         client = Hostile(port, "crowd")
         client.ask(subscribe([f"$share/{n}/t" for n in range(9_000)]), 9)
 
-    simple("PUBLISH to 9,000 shared subscriptions", lambda: publish("t", b"x", qos=1) * 20, 4, times=20, ready=crowd)
+    simple(
+        "PUBLISH to 9,000 shared subscriptions",
+        lambda: publish("t", b"x", qos=1) * 20,
+        4,
+        times=20,
+        ready=crowd,
+    )
 
     def overlapping(port: int) -> None:
         client = Hostile(port, "overlapping")
         patterns = ["/".join("+" if n >> bit & 1 else "x" for bit in range(13)) for n in range(8192)]
         client.ask(subscribe(patterns), 9)
 
-    simple("PUBLISH to 8,192 overlapping filters", lambda: b"".join(publish("/".join("x" * 12) + f"/x{n % 3}", b"x", qos=1) + publish("/".join("x" * 13), b"x", qos=1) for n in range(20)), 4, times=40, ready=overlapping)
+    simple(
+        "PUBLISH to 8,192 overlapping filters",
+        lambda: b"".join(
+            publish("/".join("x" * 12) + f"/x{n % 3}", b"x", qos=1) + publish("/".join("x" * 13), b"x", qos=1)
+            for n in range(20)
+        ),
+        4,
+        times=40,
+        ready=overlapping,
+    )
     simple("will of 60 KB of properties", lambda: b"", 13)
 
     def wills(port: int) -> Iterator[None]:
@@ -445,16 +633,32 @@ def main() -> None:
     register_subscribes()
     register_publishes()
     table = Table(title="pings beside hostile packets")
-    for column in ("packet", "worst ping ms", "broker's CPU ms while it waited", "CPU ms in all", "MB gained"):
+    for column in (
+        "packet",
+        "worst ping ms",
+        "broker's CPU ms while it waited",
+        "CPU ms in all",
+        "MB gained",
+    ):
         table.add_column(column, justify="left" if column == "packet" else "right")
     results = []
     for name, made in ATTACKS.items():
         if arguments.only in name:
             found = measure(name, made)
             results.append(found)
-            print(f"{found.worst_ms:8.0f} {found.worst_cpu_ms:8.0f} {found.cpu_ms:8.0f} {found.gained_mb:8.1f}  {name}", file=sys.stderr, flush=True)
+            print(
+                f"{found.worst_ms:8.0f} {found.worst_cpu_ms:8.0f} {found.cpu_ms:8.0f} {found.gained_mb:8.1f}  {name}",
+                file=sys.stderr,
+                flush=True,
+            )
     for each in sorted(results, key=lambda one: -one.worst_ms):
-        table.add_row(each.name, f"{each.worst_ms:.0f}", f"{each.worst_cpu_ms:.0f}", f"{each.cpu_ms:.0f}", f"{each.gained_mb:.1f}")
+        table.add_row(
+            each.name,
+            f"{each.worst_ms:.0f}",
+            f"{each.worst_cpu_ms:.0f}",
+            f"{each.cpu_ms:.0f}",
+            f"{each.gained_mb:.1f}",
+        )
     Console(width=130).print(table)
     if arguments.assert_ms and any(each.worst_ms > arguments.assert_ms for each in results):
         sys.exit(1)

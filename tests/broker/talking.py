@@ -12,6 +12,7 @@ from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.delivery import Lose
 from betimes.broker.delivery.flow import Backpressure
+from betimes.broker.delivery.memory_account import unbounded
 from betimes.broker.delivery.queue_room import QueueRoom
 from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
@@ -56,6 +57,7 @@ def new_session(
         room=QueueRoom(10**9),
         lose=lose,
         backpressure=Backpressure(),
+        memory=unbounded(),
     )
 
 

@@ -131,6 +131,11 @@ class Codec:
         self._rest += data
         self.has_more = not self._broken
 
+    def forget_rest(self) -> None:
+        """Forget the bytes that are kept, and take no more: the connection ends."""
+        self._rest.clear()
+        self._broken, self.has_more = True, False
+
     @property
     def rest_bytes(self) -> int:
         """Return how many bytes are kept for the next `feed`."""

@@ -48,6 +48,9 @@ def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: 
     if old is None and len(hub.sessions) >= hub.limits.sessions_max:
         connection.refuse(ConnectCode.SERVER_BUSY, "too many sessions")
         return
+    if not hub.has_room_for(packet, client_id, user):
+        connection.refuse(ConnectCode.QUOTA_EXCEEDED, hub.memory.of(user).problem)
+        return
     if not hub.may_connect(connection, packet, client_id, user, now_s):
         return
     if old is not None and old.user != user:  # what waits in the session is not for every client's eyes

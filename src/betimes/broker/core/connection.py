@@ -21,15 +21,17 @@ import mqtt5
 
 from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.delivery.flow import Pause
+from betimes.broker.delivery.memory_account import TEXT_BYTES, UserMemory
 from betimes.broker.delivery.outbox import Outbox, Outboxes
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.session import Session
 from betimes.mqtt.codec import Codec, Item
 from betimes.mqtt.packet_batch import PacketBatch
-from betimes.mqtt.reason_codes import ConnectCode, Refusal
+from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, Refusal
 from betimes.mqtt.validation import PacketError
 
 HELD_MAX = 100  # packets that came before the CONNECT in front of them was answered
+REST_BYTES_FREE = 4_096  # of an incomplete packet that are not charged
 PACKETS_AT_ONCE = 500  # that are read in one turn; a batch is one
 TURN_UNITS = 2_000  # of work in one turn of one connection; a unit is some 10 us
 WRONG_LOGIN = "unknown user or wrong password"
@@ -44,6 +46,10 @@ class PacketHandler(Protocol):
     @property
     def outboxes(self) -> Outboxes:
         """Return what all connections share."""
+
+    @property
+    def strangers(self) -> UserMemory:
+        """Return the account of clients that are no user, or not yet."""
 
     @property
     def packet_bytes_max(self) -> int:
@@ -86,6 +92,8 @@ class Connection(Outbox):
         self._works: deque[Work] = deque()  # what packets ask for that takes more than this turn
         self.turn_s = now_s  # when this turn began
         self._spent = 0  # units of work in this turn
+        self._rest_charged = 0  # bytes of an incomplete packet that are charged
+        self.memory = handler.strangers
         self._failure: Refusal | None = None  # why the connection ends behind the packets that are held
 
     def receive(self, data: bytes, now_s: float) -> None:
@@ -108,7 +116,40 @@ class Connection(Outbox):
             packets, self._failure = error.packets, Refusal(error.reason_code, error.problem)
         self._counters.packets_received += len(packets)
         self._handle_all(packets, now_s)
+        if self.wire.rest_bytes > REST_BYTES_FREE or self._rest_charged:
+            self._charge_rest(now_s)
         self._shared.backpressure.handled(self.flow)
+
+    def _charge_rest(self, now_s: float) -> None:
+        """Charge what came of an incomplete packet; a client whose user has no room for it has to go."""
+        if self.closing:
+            return
+        added = self.wire.rest_bytes - self._rest_charged
+        if added > 0 and not self.memory.fits(added):
+            self.wire.forget_rest()
+            self.hang_up(Refusal(DisconnectCode.QUOTA_EXCEEDED.value, self.memory.problem), now_s)
+            return
+        self.memory.charge(added)
+        self._rest_charged += added
+
+    def remember_alias(self, alias: int, topic: str) -> bool:
+        """Let an alias stand for a topic from now on; False if there is no room for that."""
+        known = self.aliases_in.get(alias)
+        added = len(topic) + TEXT_BYTES if known is None else len(topic) - len(known)
+        if added > 0 and not self.memory.fits(added):
+            return False
+        self.memory.charge(added)
+        self.aliases_in[alias] = topic
+        return True
+
+    def _release_memory(self) -> None:
+        """Give back what only the connection was charged for."""
+        aliases = (*self.aliases_in.values(), *self._aliases)
+        self.memory.charge(-self._rest_charged - sum(TEXT_BYTES + len(each) for each in aliases))
+        self._rest_charged = 0
+        self.aliases_in.clear()
+        self._aliases.clear()
+        self._aliases_max = 0
 
     @property
     def is_busy(self) -> bool:
@@ -170,10 +211,18 @@ class Connection(Outbox):
     def begin(self, session: Session, packet: mqtt5.ConnectPacket, keep_alive_s: int) -> None:
         """Serve a session, within what its client said it takes."""
         self.session = session
+        self._move_to(session.memory)
         self.will = packet.will
         self.keep_alive_s = float(keep_alive_s) or math.inf
         self.abbreviate(packet.topic_alias_max)
         self.wire.bundles = True
+
+    def _move_to(self, memory: UserMemory) -> None:
+        """Charge the user that the client turned out to be."""
+        charged = self._rest_charged + self._charged_bytes
+        self.memory.charge(-charged)
+        memory.charge(charged)
+        self.memory = memory
 
     def drained(self, now_s: float) -> None:
         """Go on with what waits for the client, and with what it asked for: its socket takes more again."""
@@ -251,10 +300,12 @@ class Connection(Outbox):
             self.closing = True
             self._works.clear()
             self._held.clear()
+            self.take_outbox()  # which no one reads
             self.ended(now_s, with_will=True)
 
     def ended(self, now_s: float, *, with_will: bool) -> None:
         """Note that the connection has ended for MQTT; what it asked for and is not done stays undone."""
+        self._release_memory()
         self._handler.disconnected(self, now_s, with_will=with_will)
 
     def close(self) -> None:
@@ -263,6 +314,7 @@ class Connection(Outbox):
         self._works.clear()
         self._held.clear()
         self.flow.resume(Pause.BUSY)
+        self._release_memory()
 
     def _handle_all(self, packets: list[Item], now_s: float, *, is_rest: bool = False) -> None:
         handle, count = self._handler.handle, 0

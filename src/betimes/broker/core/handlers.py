@@ -19,6 +19,7 @@ from betimes.broker.core.publish import (
     handle_pubrel,
 )
 from betimes.broker.core.subscribe import handle_subscribe, handle_unsubscribe
+from betimes.broker.delivery.memory_account import UserMemory
 from betimes.broker.delivery.outbox import Outboxes
 from betimes.mqtt.codec import Item, Packet
 from betimes.mqtt.packet_batch import PacketBatch
@@ -50,6 +51,11 @@ class PacketHandlers:
     def outboxes(self) -> Outboxes:
         """Return what all connections share."""
         return self.hub.outboxes
+
+    @property
+    def strangers(self) -> UserMemory:
+        """Return the account of clients that are no user, or not yet."""
+        return self.hub.memory.of(None)
 
     @property
     def packet_bytes_max(self) -> int:

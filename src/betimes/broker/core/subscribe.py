@@ -17,6 +17,7 @@ from betimes.broker.core.extension import Decision, Decisions
 from betimes.broker.core.hub import Hub
 from betimes.broker.core.subscribe_request import SubscribeRequest, read_request
 from betimes.broker.delivery.denials import DenialKind
+from betimes.broker.delivery.memory_account import subscription_bytes
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.replay.range_read import RangeReading
 from betimes.broker.replay.resume import NotYetError, Resumption, check_resume
@@ -173,6 +174,8 @@ def _subscribe_one(
         durable=session.expiry_s > 0.0 and asked.max_qos.value > 0,
         reservation="" if decision is None else decision.reservation,
     )
+    if not session.memory.fits(subscription_bytes(subscription)):
+        return SubscribeCode.QUOTA_EXCEEDED, session.memory.problem
     texts = []
     for each in (hub.admit(subscription, now_s), decision):
         if each is not None:

@@ -18,6 +18,7 @@ from betimes.broker.access.acl import Rights
 from betimes.broker.delivery.delivery import Delivery, Lose
 from betimes.broker.delivery.flow import Backpressure, Flow
 from betimes.broker.delivery.gaps import MissedMessages
+from betimes.broker.delivery.memory_account import NUMBER_BYTES, UserMemory
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.queue_room import QueueRoom
@@ -76,6 +77,7 @@ class Session:
         room: QueueRoom,
         lose: Lose,
         backpressure: Backpressure,
+        memory: UserMemory,
         user: str | None = None,
         recorder: DeliveryRecorder | None = None,
     ) -> None:
@@ -100,6 +102,9 @@ class Session:
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
         self._room = room  # of all sessions together
+        self.memory = memory  # of its user
+        self.will_bytes = 0  # that its will is charged
+        self.flight_bytes = 0  # about how much room takes what is in flight
         self.period: Period | None = None  # where it came from another broker, or went to one
         self.is_given_up = (
             False  # it reads so slowly that publishers do not wait for it, until its queue is empty
@@ -247,6 +252,7 @@ class Session:
     def taken(self, packet_id: int) -> None:
         """Note that a publication of QoS 2 was taken in: it must not be again before its PUBREL."""
         self.incoming.add(packet_id)
+        self.memory.charge(NUMBER_BYTES)
         if self.journal is not None:
             self.journal.taken(packet_id)
 
@@ -255,6 +261,7 @@ class Session:
         if packet_id not in self.incoming:
             return False
         self.incoming.remove(packet_id)
+        self.memory.charge(-NUMBER_BYTES)
         if self.journal is not None:
             self.journal.released(packet_id)
         return True
@@ -262,7 +269,7 @@ class Session:
     def take_back(self, delivery: Delivery, now_s: float) -> bool:
         """Go on with a delivery that was kept while the server was down; False if there is no room."""
         if delivery.packet_id is not None:
-            self.in_flight[delivery.packet_id] = delivery
+            self._fly(delivery, delivery.packet_id)
             return True
         self._join_line(delivery, now_s)
         return self.queue_bytes <= self._queue_bytes_max
@@ -330,13 +337,14 @@ class Session:
     def end(self, now_s: float) -> list[Delivery]:
         """Forget, and return, whatever the client has not got."""
         left = [each for each in self.owed() if not each.released]
-        for delivery in self._waiting:
-            self._room.remove(delivery)
+        for delivery in self.owed():
+            self._room.remove(delivery, self.memory)
         if self.scheduled is not None:
-            for delivery in self.scheduled.deliveries():
-                self._room.remove(delivery)
             self.scheduled.take_all(now_s)
+        self.memory.charge(-NUMBER_BYTES * len(self.incoming))
+        self.incoming.clear()
         self.in_flight.clear()
+        self.flight_bytes = 0
         self._again.clear()
         self._waiting.clear()
         self._sources.clear()
@@ -354,7 +362,7 @@ class Session:
         if delivery.packet_id is not None:
             self._quota -= 1
             delivery.under_way = True
-            self.in_flight[delivery.packet_id] = delivery
+            self._fly(delivery, delivery.packet_id)
             if self.journal is not None:
                 self.journal.keep(delivery)
 
@@ -378,13 +386,23 @@ class Session:
             self._quota -= 1
             delivery.under_way = True
         else:
-            del self.in_flight[packet_id]
+            self._land(delivery, packet_id)
             self._lose(delivery, Reason.TOO_LARGE, now_s)
         return True
 
+    def _fly(self, delivery: Delivery, packet_id: int) -> None:
+        self.in_flight[packet_id] = delivery
+        self.flight_bytes += delivery.size_bytes
+        self._room.add(delivery, self.memory)
+
+    def _land(self, delivery: Delivery, packet_id: int) -> None:
+        del self.in_flight[packet_id]
+        self.flight_bytes -= delivery.size_bytes
+        self._room.remove(delivery, self.memory)
+
     def _finish(self, delivery: Delivery, now_s: float) -> None:
         assert delivery.packet_id is not None, "what is in flight has a packet id"
-        del self.in_flight[delivery.packet_id]
+        self._land(delivery, delivery.packet_id)
         if self.journal is not None:
             self.journal.drop(delivery)
         self._quota += delivery.under_way  # what an earlier connection sent takes no room on this one
@@ -423,14 +441,15 @@ class Session:
 
     def _waits(self, delivery: Delivery) -> None:
         self.queue_bytes += delivery.size_bytes
-        self._room.add(delivery)
+        self._room.add(delivery, self.memory)
 
     def _waits_no_more(self, delivery: Delivery) -> None:
         self.queue_bytes -= delivery.size_bytes
-        self._room.remove(delivery)
+        self._room.remove(delivery, self.memory)
 
     def _has_room_for(self, delivery: Delivery) -> bool:
-        return self.queue_bytes + delivery.size_bytes <= self._queue_bytes_max and self._room.fits(delivery)
+        fits = self.queue_bytes + delivery.size_bytes <= self._queue_bytes_max
+        return fits and self._room.fits(delivery, self.memory)
 
     def _weed(self, now_s: float) -> None:
         """Make room by dropping what is too late; what lives long must not keep it in the queue."""
@@ -456,7 +475,13 @@ class Session:
 
     def _may_send_more(self) -> bool:
         # Beside what the quota counts there may be PUBRELs of earlier connections, and ids are not endless.
-        return self._quota > 0 and len(self.in_flight) < PACKET_ID_MAX
+        # Nor is memory: one message is in flight, however large it is.
+        return (
+            self._quota > 0
+            and len(self.in_flight) < PACKET_ID_MAX
+            and (self.flight_bytes < self._queue_bytes_max or not self.in_flight)
+            and (self.memory.fits(0) or not self.in_flight)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

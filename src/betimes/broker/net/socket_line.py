@@ -72,6 +72,7 @@ class SocketLine(asyncio.Protocol):
         self._rest: asyncio.TimerHandle | None = None  # nothing is read until then
         self._full_since_s = 0.0
         self._full_bytes = 0
+        self._unread_charged = 0
         # That may wait in the transport and, unsent, in the kernel.
         self._unsent_bytes_max = TRANSPORT_BYTES_MAX
 
@@ -148,12 +149,23 @@ class SocketLine(asyncio.Protocol):
         self._full_since_s, self._full_bytes = self._listener.now_s(), self.transport.get_write_buffer_size()
         if self.connection is not None:
             self.connection.flow.blocked = True
+            self._charge_unread(self._full_bytes)
+
+    def _charge_unread(self, size: int) -> None:
+        """Charge what the client does not read; a client whose user has no room for it is cut off."""
+        assert self.connection is not None, "only a client is slow"
+        self.connection.memory.charge(size - self._unread_charged)
+        self._unread_charged = size
+        if size and not self.connection.memory.fits(0) and self.transport is not None:
+            log.warning("cut off, for it does not read: %s", self.connection.peer)
+            self.transport.abort()
 
     def resume_writing(self) -> None:
         """Go on with what waits for the client."""
         self.is_full = False
         if self.connection is not None:
             self.resume(Pause.UNREAD_ANSWERS)
+            self._charge_unread(0)
             self._learn_speed()
             self.connection.drained(self._listener.now_s())
             self.follow_flow()
@@ -183,6 +195,7 @@ class SocketLine(asyncio.Protocol):
             if timer is not None:
                 timer.cancel()
         if self.connection is not None:
+            self._charge_unread(0)
             if self._held:
                 self._listener.waiting_lines.forget(self)
                 self.take_in(b"".join(self._held))
