@@ -564,9 +564,9 @@ def cpu_of(process: int) -> float:
     return int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
 
 
-def memory_mb(process: int) -> float:
+def memory_mb(process: int, what: str = "VmRSS") -> float:
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
+        if line.startswith(what):
             return int(line.split()[1]) / 1000.0
     return 0.0
 

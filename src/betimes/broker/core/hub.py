@@ -44,6 +44,7 @@ from betimes.mqtt.reason_codes import DisconnectCode, PublishCode, Refusal, expi
 
 _AT_MOST_ONCE = mqtt5.QoS.AT_MOST_ONCE
 ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
+ENDED_AT_ONCE = 3_000  # sessions and their subscriptions that end in one tick
 CONTROL_TOPICS = "$betimes/"
 
 
@@ -214,8 +215,13 @@ class Hub:
                 connection.hang_up(Refusal(DisconnectCode.KEEP_ALIVE_TIMEOUT.value), now_s)
             else:
                 self._silent.set(connection, math.nextafter(silent_at_s, math.inf))
+        units = 0
         for client_id in self._ending.pop_due(now_s):
-            self._end(self.sessions[client_id], now_s)
+            session = self.sessions[client_id]
+            units += 1 + len(session.subscriptions)
+            self._end(session, now_s)
+            if units >= ENDED_AT_ONCE:
+                break  # the others at the next tick
         self._publish_due_wills(now_s)
         self.network.tick(now_s)
         for extension in self._extensions:

@@ -28,6 +28,7 @@ from betimes.mqtt.reason_codes import GRANTED, REASON_TEXT_MAX, SubscribeCode
 
 LETTERS_PER_UNIT = 2  # of a content filter or a resume token, about
 BOX_UNITS = 2  # of one box of a content filter that is indexed
+RANGE_UNITS = 300  # of reading a range, besides its topic filters
 NOTHING_TO_RESERVE = "nothing to reserve: this broker is part of no network"
 
 
@@ -45,6 +46,7 @@ def handle_subscribe(hub: Hub, connection: Connection, packet: mqtt5.SubscribePa
     try:
         request = read_request(packet)
         if request.until is not None:
+            connection.spend(RANGE_UNITS + len(packet.topic_filters) // 2)
             _read_range(hub, connection, request, now_s)
             return
         if request.resume is not None:

@@ -18,7 +18,7 @@ from betimes.broker.access.acl import Rights
 from betimes.broker.delivery.delivery import Delivery, Lose
 from betimes.broker.delivery.flow import Backpressure, Flow
 from betimes.broker.delivery.gaps import MissedMessages
-from betimes.broker.delivery.memory_account import NUMBER_BYTES, UserMemory
+from betimes.broker.delivery.memory_account import DELIVERY_BYTES, NUMBER_BYTES, UserMemory
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.queue_room import QueueRoom
@@ -29,6 +29,7 @@ from betimes.model.telemetry import Reason
 from betimes.mqtt.packet_ids import PACKET_ID_MAX, PacketIds
 from betimes.mqtt.subscribe_options import SubscribeOptions
 
+SENT_AT_ONCE = 2_000  # of what waits, before other clients have their turn
 DRAWN_AT_ONCE = 500  # from sources, before other clients have their turn
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
 
@@ -153,13 +154,19 @@ class Session:
             self.offer(delivery, now_s)
 
     def _queue_all(self, deliveries: Sequence[Delivery], now_s: float) -> None:
-        for delivery in deliveries:
-            if self._has_room_for(delivery):
-                self._waits(delivery)
-                self._waiting.append(delivery)
-                self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
-            else:
+        size = sum(each.size_bytes for each in deliveries)
+        charged = size + 2 * DELIVERY_BYTES * len(deliveries)
+        fits = self.queue_bytes + size <= self._queue_bytes_max and self.memory.fits(charged)
+        if not fits or self._room.taken_bytes + size > self._room.bytes_max:
+            for delivery in deliveries:
                 self._put_in_line(delivery, now_s)
+            return
+        self._waiting.extend(deliveries)
+        self.queue_bytes += size
+        self._dies_at_s = now_s  # some may be too late at any time
+        add, memory = self._room.add, self.memory
+        for delivery in deliveries:
+            add(delivery, memory)
 
     def offer(self, delivery: Delivery, now_s: float) -> None:
         """Send it at once if possible; else queue it, unless its client is away and it has QoS 0."""
@@ -181,11 +188,19 @@ class Session:
             self._pump_sources(connection, now_s)
 
     def _pump_queues(self, connection: Outbox, now_s: float) -> None:
+        left = SENT_AT_ONCE
         while self._again and not connection.flow.blocked:
             if not self._send_again(connection, self._again[0], now_s):
                 return
             self._again.popleft()
+            left -= 1
+            if not left:
+                connection.yield_turn()
         while self._waiting and not connection.flow.blocked:
+            left -= 1
+            if left <= 0:
+                connection.yield_turn()
+                return
             delivery = self._waiting[0]
             if delivery.too_late(now_s):
                 self._lose(self._next_in_line(), Reason.EXPIRED, now_s)
