@@ -1,7 +1,8 @@
-"""By how much can hostile clients raise the memory of a broker with default settings, against the bound of one user?
+"""By how much can hostile clients raise the memory of a broker, against the bound of one user?
 
-Each attack meets a broker of its own; all clients are anonymous, and so are one user together. The broker's limit for one user is set
-lower (`--user-memory`), so that a machine of any size can hold it, and RSS is compared with that.
+Each attack meets a broker of its own; all clients are anonymous, and so are one user together. The bound of
+one user is set lower than usual (`--user-memory`), so that a machine of any size can hold it, and the highest
+RSS is compared with that.
 """
 
 from __future__ import annotations
