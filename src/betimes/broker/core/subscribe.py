@@ -28,6 +28,7 @@ from betimes.mqtt.reason_codes import GRANTED, REASON_TEXT_MAX, SubscribeCode
 
 LETTERS_PER_UNIT = 2  # of a content filter or a resume token, about
 BOX_UNITS = 2  # of one box of a content filter that is indexed
+REFUSED_UNITS = 500  # of a content filter that is refused: to find that out may take longer than to read it
 RANGE_UNITS = 300  # of reading a range, besides its topic filters
 NOTHING_TO_RESERVE = "nothing to reserve: this broker is part of no network"
 
@@ -52,6 +53,7 @@ def handle_subscribe(hub: Hub, connection: Connection, packet: mqtt5.SubscribePa
         if request.resume is not None:
             check_resume(hub, request.resume, request.filters)
     except TextError as error:
+        connection.spend(REFUSED_UNITS)
         refused = [SubscribeCode.IMPLEMENTATION_SPECIFIC_ERROR] * len(packet.topic_filters)
         later = [(DEFINITE, "false")] if isinstance(error, NotYetError) else []
         _send_suback(connection, packet.packet_id, refused, error.in_one_line, later)

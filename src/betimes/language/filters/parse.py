@@ -130,7 +130,7 @@ def read_filter(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
     """
     refusal = _refused.get((text, boxes_max))
     if refusal is not None:
-        raise refusal.with_traceback(None)
+        raise TextError(*refusal)
     try:
         if len(text) <= CACHED_LENGTH_MAX:
             return _cached(text, boxes_max)
@@ -139,7 +139,7 @@ def read_filter(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
         if len(text) <= TEXT_LENGTH_MAX:
             if len(_refused) >= REFUSALS_MAX:
                 del _refused[next(iter(_refused))]
-            _refused[text, boxes_max] = error
+            _refused[text, boxes_max] = (error.text, error.position, error.problem, error.hint)
         raise
 
 
@@ -151,7 +151,8 @@ def parse_uncached(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
     return parse_fully(text, boxes_max)
 
 
-_refused: dict[tuple[str, int], TextError] = {}  # the oldest first
+# What their errors say, the oldest first: an error itself would keep all that led to it.
+_refused: dict[tuple[str, int], tuple[str, int, str, str]] = {}
 _cached = lru_cache(maxsize=CACHED_TEXTS_MAX)(parse_uncached)
 
 
