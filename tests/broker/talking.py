@@ -13,6 +13,7 @@ from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.delivery import Lose
 from betimes.broker.delivery.flow import Backpressure
+from betimes.broker.delivery.memory_account import unbounded
 from betimes.broker.delivery.queue_room import QueueRoom
 from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
@@ -59,6 +60,7 @@ def new_session(
         lose=lose,
         backpressure=Backpressure(),
         account=Account("user ann", Grants()),
+        memory=unbounded(),
     )
 
 
@@ -76,7 +78,13 @@ class Client:
         self.connack: Any = self.first.pop(0) if self.first else None
 
     def send(self, packet: mqtt5.Packet) -> None:
-        self.connection.receive(packet.write(), self.now_s)
+        self.send_bytes(packet.write())
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send, and let the broker take as many turns as it needs."""
+        self.connection.receive(data, self.now_s)
+        while self.connection.is_busy:
+            self.connection.drained(self.now_s)
 
     def read(self) -> list[Any]:
         """Return the packets that came since the last time."""
@@ -110,7 +118,7 @@ class Client:
         """Subscribe, also to what `mqtt5` would not let a client write, and return the SUBACK."""
         filters = (len(each).to_bytes(2, "big") + each.encode() + bytes((qos,)) for each in patterns)
         body = b"\x00\x01\x00" + b"".join(filters)
-        self.connection.receive(b"\x82" + written_length(len(body)) + body, self.now_s)
+        self.send_bytes(b"\x82" + written_length(len(body)) + body)
         suback, *self._unread = self.read()
         return suback
 

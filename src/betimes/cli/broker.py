@@ -49,8 +49,8 @@ statistics below $SYS, 0s for never. Paths are relative to the file.
 The broker then listens at the top-level host and port only if the top level names a port or a certificate.
 
 \\[limits]: connections, connection_rate and publish_rate (per second), packet_size, \
-receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size, queues_size, \
-connect_within, keep_alive, session_expiry, client_id_letters.
+receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size, queues_size, memory, \
+user_memory, connect_within, keep_alive, session_expiry, client_id_letters.
 
 \\[telemetry]: the telemetry that the broker writes: directory, share (of all events), every (how often it \
 writes a file), size (of all files; the broker deletes the oldest).

@@ -27,6 +27,8 @@ class Limits:
     keys_max: int = 200_000  # `$key` values of recent messages, to drop duplicates; some 30 MB
     queue_bytes_max: int = 16 * 1024 * 1024  # that wait for one client
     queues_bytes_max: int = 1024 * 1024 * 1024  # that wait for all clients together
+    memory_bytes_max: int = 2 * 1024 * 1024 * 1024  # that all clients together make the broker keep
+    user_memory_bytes_max: int = 1024 * 1024 * 1024  # of one user; anonymous clients are one together
     connect_within_s: float = 10.0
     keep_alive_s_max: int = 65_535
     session_expiry_s_max: float = math.inf

@@ -62,20 +62,28 @@ _TO_OPEN_AS_SERVER = frozenset({_CONNACK, _AUTH})  # AUTH may go to and fro befo
 _ABOUT_THE_CONNECTION = _TO_OPEN_AS_CLIENT | _TO_OPEN_AS_SERVER
 _WELL_FORMED = _FROM_CLIENTS | _FROM_SERVERS | _ABOUT_THE_CONNECTION
 
-_NEVER: Final = 1 << 62  # longer than any data
+_NEVER: Final = 1 << 62  # longer than any data, more than all packets
 
 
 class Codec:
     """The codec of one connection, both ways; `dialled` if this side opened it and so reads from a server.
 
     With `trusts`, a PUBLISH is not validated: for clients that read very many, from a broker that validated
-    them when it received them.
+    them when it received them. With `packets_at_once`, `feed` returns no more packets at a time, and
+    `has_more` tells whether it would return further ones.
     """
 
     def __init__(
-        self, *, packet_bytes_max: int = PACKET_BYTES_MAX, dialled: bool = False, trusts: bool = False
+        self,
+        *,
+        packet_bytes_max: int = PACKET_BYTES_MAX,
+        dialled: bool = False,
+        trusts: bool = False,
+        packets_at_once: int = _NEVER,
     ) -> None:
         self.version = 5
+        self.has_more = False  # the bytes that are here may hold further packets
+        self._at_once = packets_at_once
         self._dialled = dialled
         self._validates = not trusts
         self._packet_bytes_max = min(packet_bytes_max, PACKET_BYTES_LIMIT)
@@ -98,6 +106,7 @@ class Codec:
         """Return every packet that is complete now, in order; bytes after an error are ignored."""
         if self._broken:
             return []
+        self.has_more = False
         if self._rest:
             self._rest += data
             if len(self._rest) < self._awaited_bytes:
@@ -115,6 +124,23 @@ class Codec:
             raise refused from None
         return packets
 
+    def put_by(self, data: bytes) -> None:
+        """Keep bytes for the next `feed`."""
+        if not self._rest:
+            self._awaited_bytes = 0
+        self._rest += data
+        self.has_more = not self._broken
+
+    def forget_rest(self) -> None:
+        """Forget the bytes that are kept, and take no more: the connection ends."""
+        self._rest.clear()
+        self._broken, self.has_more = True, False
+
+    @property
+    def rest_bytes(self) -> int:
+        """Return how many bytes are kept for the next `feed`."""
+        return len(self._rest)
+
     def encode(self, packet: Packet) -> bytes:
         """Return the packet as bytes in this connection's version; empty if that has no such packet."""
         if self.version != 5:
@@ -127,6 +153,11 @@ class Codec:
         size = len(data)
         at = 0
         while at < size:
+            if len(packets) >= self._at_once:
+                self._rest += view[at:]
+                self._awaited_bytes = 0
+                self.fed, self.has_more = data[:at], True
+                return
             end = at + self._known_bytes
             if end <= size and data.startswith(self._known_start, at):
                 if self.bundles and self._known_start[0] == _PLAIN_PUBLISH:

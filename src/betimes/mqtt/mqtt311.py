@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import mqtt5
 
-from betimes.mqtt.validation import after_binary
+from betimes.mqtt.validation import FILTERS_MAX, after_binary, too_many_filters
 
 NAME_OF_3_1 = b"\x00\x06MQIsdp"
 NO_PROPERTIES = b"\x00"
@@ -127,8 +127,11 @@ def _connect_as_version_5(body: bytes) -> bytes:
 
 def _require_plain_options(body: bytes) -> None:
     """Reject a SUBSCRIBE that asks for more than a QoS: those bits are reserved in 3.1.1 [MQTT-3.8.3-4]."""
-    at = 2
+    at, count = 2, 0
     while at < len(body):
+        count += 1
+        if count > FILTERS_MAX:
+            raise too_many_filters()
         at = after_binary(body, at, len(body))
         _require(at < len(body), "a topic filter without its QoS")
         _require(body[at] <= 2, "a QoS above 2, or reserved bits that are set")

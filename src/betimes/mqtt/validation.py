@@ -20,6 +20,10 @@ CLIENT_ID_NOT_VALID: Final = 0x85
 TOPIC_NAME_INVALID: Final = 0x90
 TOPIC_ALIAS_INVALID: Final = 0x94
 PACKET_TOO_LARGE: Final = 0x95
+QUOTA_EXCEEDED: Final = 0x97
+
+FILTERS_MAX: Final = 10_000  # topic filters of one SUBSCRIBE or UNSUBSCRIBE: a packet is read in one turn
+PROPERTIES_MAX: Final = 2_048  # of one packet, or of one will
 
 # The offset of the properties, by the kind of packet; some kinds may end before them.
 _PROPERTIES_AT = {2: 2, 4: 3, 5: 3, 6: 3, 7: 3, 8: 2, 9: 2, 10: 2, 11: 2, 14: 1, 15: 1}
@@ -83,9 +87,13 @@ def _check_filters(data: bytes, at: int, end: int, *, have_options: bool) -> Non
     """Validate the encoding of the filters of a SUBSCRIBE or an UNSUBSCRIBE [3.8.3, 3.10.3]."""
     if at == end:
         raise PacketError(PROTOCOL_ERROR, "no topic filter in a packet that needs one")
+    count = 0
     while at < end:
         start = at + 2
         at = _check_text(data, at, end)
+        count += 1
+        if count > FILTERS_MAX:
+            raise too_many_filters()
         if at == start:
             raise PacketError(MALFORMED, "a topic filter that is empty")
         if have_options:
@@ -93,6 +101,11 @@ def _check_filters(data: bytes, at: int, end: int, *, have_options: bool) -> Non
                 raise PacketError(MALFORMED, "a topic filter without its options")
             _check_options(data[at], is_shared=data.startswith(b"$share/", start))
             at += 1
+
+
+def too_many_filters() -> PacketError:
+    """Return why a SUBSCRIBE or an UNSUBSCRIBE is not read to its end."""
+    return PacketError(QUOTA_EXCEEDED, f"one packet has at most {FILTERS_MAX} topic filters; send several")
 
 
 def _check_options(options: int, *, is_shared: bool) -> None:
@@ -128,8 +141,12 @@ def check_properties(data: bytes, at: int, end: int, *, forbidden: int = 0) -> i
     stop = at + length
     if length < 0 or stop > end:
         raise PacketError(MALFORMED, "properties that are longer than their packet")
+    count = 0
     while at < stop:
         at = _check_property(data, at, stop, forbidden)
+        count += 1
+        if count > PROPERTIES_MAX:
+            raise PacketError(QUOTA_EXCEEDED, f"one packet has at most {PROPERTIES_MAX} properties")
     if at > stop:
         raise PacketError(MALFORMED, "a property that is longer than all of them")
     return stop

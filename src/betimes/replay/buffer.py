@@ -251,6 +251,23 @@ class PartitionedBuffer(Generic[Item]):
             gaps += [_gap(origin, each, TOO_FAR_BACK) for each in too_much]
         return list(heapq.merge(*flows, key=_born_s)), gaps + self.missing(pattern, have)
 
+    def runs_above(
+        self, patterns: Iterable[str], have: Mapping[str, Have]
+    ) -> tuple[list[KeptRun[Item]], list[Gap]]:
+        """Return the kept runs of such topics that a subscriber may lack, the oldest first.
+
+        And what is too far back to be looked at. The caller checks topics, numbers and content.
+        """
+        partitions = {id(each): each for pattern in patterns for each in self._overlapping(pattern)}
+        flows: list[list[KeptRun[Item]]] = []
+        gaps: list[Gap] = []
+        for origin in self._heard:
+            shelves = [each.shelves[origin] for each in partitions.values() if origin in each.shelves]
+            runs, too_much = _newest_runs(shelves, have.get(origin, NOTHING))
+            flows += [runs] if runs else []
+            gaps += [_gap(origin, each, TOO_FAR_BACK) for each in too_much]
+        return flows[0] if len(flows) == 1 else list(heapq.merge(*flows, key=_born_s)), gaps
+
     def stretch(
         self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
     ) -> tuple[list[RunPiece[Item]], dict[str, int]]:
@@ -346,22 +363,30 @@ def _in_order(
     shelves: Sequence[_Shelf[Item]], had: Have
 ) -> tuple[list[FoundMessage[Item]], list[NumberRange]]:
     """Return what one origin's shelves hold and the subscriber lacks, by number; and what is too much."""
-    runs = [run for shelf in shelves for run in shelf.above(had.floor)]
-    runs.sort(key=_first)
-    looked_at, oldest = 0, len(runs)
-    while oldest and looked_at < LOOKED_AT_MAX:
-        oldest -= 1
-        looked_at += len(runs[oldest].items)
+    runs, too_much = _newest_runs(shelves, had)
     found = [
         FoundMessage(run.origin, number, run.born_s, run.source, item)
-        for run in runs[oldest:]
+        for run in runs
         for number, item in enumerate(run.items, run.first)
         if item is not None and number not in had
     ]
     found.sort(key=_number)
+    return found, too_much
+
+
+def _newest_runs(shelves: Sequence[_Shelf[Item]], had: Have) -> tuple[list[KeptRun[Item]], list[NumberRange]]:
+    """Return the runs of one origin that the subscriber may lack, by number; and what is too much."""
+    runs = [run for shelf in shelves for run in shelf.above(had.floor)]
+    if len(shelves) > 1:
+        runs.sort(key=_first)
+    looked_at, oldest = 0, len(runs)
+    while oldest and looked_at < LOOKED_AT_MAX:
+        oldest -= 1
+        looked_at += len(runs[oldest].items)
     left = runs[:oldest]
     count = sum(len(run.items) for run in left)
-    return found, [NumberRange(max(left[0].first, had.floor + 1), left[-1].last, count)] if left else []
+    too_much = [NumberRange(max(left[0].first, had.floor + 1), left[-1].last, count)] if left else []
+    return runs[oldest:] if left else runs, too_much
 
 
 def _pieces(shelves: Sequence[_Shelf[Item]], floor: int, end: int) -> Iterator[RunPiece[Item]]:

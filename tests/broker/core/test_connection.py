@@ -148,3 +148,43 @@ def test_the_pace_of_a_client_outlives_its_connection():
     again = Client(hub, clean_start=False, session_expiry_interval=100)
     again.publish("t")
     assert again.connection.flow.pause_s == pytest.approx(2.1)
+
+
+def test_many_packets_of_one_read_are_answered_in_turns():
+    hub = new_hub()
+    client, quiet = Client(hub, "busy"), Client(hub, "quiet")
+    client.connection.receive(mqtt5.PingReqPacket().write() * 1_201, 0.0)
+    turns = [len(client.read())]
+    assert len(quiet.ask(mqtt5.PingReqPacket())) == 1
+    while client.connection.is_busy:
+        client.connection.drained(0.0)
+        turns.append(len(client.read()))
+    assert turns == [500, 500, 201]
+
+
+def test_a_subscribe_of_many_filters_takes_turns_and_is_answered_once():
+    hub = new_hub()
+    client = Client(hub, "busy")
+    filters = [mqtt5.TopicFilter(f"{number}") for number in range(10_000)]
+    client.connection.receive(mqtt5.SubscribePacket(1, filters).write(), 0.0)
+    client.connection.receive(mqtt5.PingReqPacket().write(), 0.0)
+    answers, turns = client.read(), 1
+    assert not answers
+    while client.connection.is_busy:
+        client.connection.drained(0.0)
+        answers += client.read()
+        turns += 1
+    suback, ping = answers
+    assert turns > 3
+    assert len(suback.reason_codes) == 10_000
+    assert isinstance(ping, mqtt5.PingRespPacket)
+
+
+def test_a_malformed_packet_ends_the_connection_behind_the_answers_to_those_before_it():
+    client = Client(new_hub(), "busy")
+    client.connection.receive(mqtt5.PingReqPacket().write() * 700 + b"\x00\x00", 0.0)
+    answers = client.read()
+    while client.connection.is_busy:
+        client.connection.drained(0.0)
+        answers += client.read()
+    assert [type(each) for each in answers] == [mqtt5.PingRespPacket] * 700 + [mqtt5.DisconnectPacket]

@@ -7,6 +7,7 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.memory_account import unbounded
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.queue_room import QueueRoom
 from betimes.model.telemetry import Reason
@@ -26,14 +27,14 @@ def away(hub: Hub, count: int, **asked: str) -> None:
 
 
 def test_a_publication_counts_once_and_each_delivery_a_little():
-    room, one = QueueRoom(10_000), delivery(b"x" * 1000)
+    room, one, memory = QueueRoom(10_000), delivery(b"x" * 1000), unbounded()
     others = [Delivery(one.publication, qos=1) for _ in range(3)]
     for each in (one, *others):
-        room.add(each)
+        room.add(each, memory)
     assert room.taken_bytes == one.size_bytes + 3 * OVERHEAD_BYTES
     for each in (*others, one):
-        room.remove(each)
-    assert room.taken_bytes == 0
+        room.remove(each, memory)
+    assert room.taken_bytes == memory.taken_bytes == 0
 
 
 def test_many_sessions_wait_for_no_more_than_the_bound_together():
@@ -58,5 +59,6 @@ def test_what_is_sent_expires_or_ends_with_its_session_takes_no_room():
     assert hub._queue_room.taken_bytes > 0
     back = Client(hub, "away0", session_expiry_interval=1000, clean_start=False)
     assert len(back.first) == 20
+    back.connection.lost(0.0)
     hub.tick(2000.0)
     assert hub._queue_room.taken_bytes == 0

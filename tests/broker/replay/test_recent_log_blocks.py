@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import mqtt5
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from betimes.broker.replay.recent_log import Block, Selection
 from betimes.language.filters.parse import parse_filter
+from betimes.matching.topics import topic_matches
 from betimes.model.filters import EVERYTHING
 from betimes.replay.buffer import KeptRun
 
@@ -32,7 +34,7 @@ def block_of(*items) -> Block:
 
 def portion_of(block: Block, pattern: str = "#", wanted=EVERYTHING) -> Selection:
     columns = block.columns({})
-    return Selection(columns, columns.places(pattern, wanted, FLOORS, 0))
+    return Selection(columns, columns.places(partial(topic_matches, pattern), wanted, FLOORS, 0))
 
 
 def test_what_was_refused_is_never_found():
@@ -44,8 +46,12 @@ def test_what_was_refused_is_never_found():
 def test_pattern_filter_and_floor_all_count():
     block = block_of(*[packet(number, user_properties=[("a", str(number))]) for number in range(1, 9)])
     columns = block.columns({})
-    assert columns.places("t/0", parse_filter("a > 3"), np.array([5]), 0).tolist() == [5, 7]
-    assert columns.places("t/0", parse_filter("a > 3"), np.array([5]), 6).tolist() == [7]
+    assert columns.places(
+        partial(topic_matches, "t/0"), parse_filter("a > 3"), np.array([5]), 0
+    ).tolist() == [5, 7]
+    assert columns.places(
+        partial(topic_matches, "t/0"), parse_filter("a > 3"), np.array([5]), 6
+    ).tolist() == [7]
 
 
 def test_what_comes_later_is_laid_out_too():

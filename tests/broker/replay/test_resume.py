@@ -346,7 +346,7 @@ def test_however_often_somebody_comes_and_goes_nothing_is_lost_or_doubled(data):
 
 
 def test_what_does_not_go_out_at_once_follows_in_order(monkeypatch):
-    monkeypatch.setattr(resuming, "AT_ONCE_BYTES_MAX", 40_000)
+    monkeypatch.setattr(resuming, "AT_ONCE_BYTES_MAX", 10_000)
     hub, anna = publishing(2_000)
     ben = Client(hub, "ben")
     ben.connection.flow.outbox_bytes_max = 10_000

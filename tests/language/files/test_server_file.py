@@ -43,6 +43,8 @@ retained_size = "2MB"
 keys = 6
 queue_size = "512B"
 queues_size = "2KB"
+memory = "8KB"
+user_memory = "4KB"
 connect_within = "1s"
 keep_alive = "1m"
 session_expiry = "7d"
@@ -86,6 +88,8 @@ def test_everything_can_be_said():
         keys_max=6,
         queue_bytes_max=512,
         queues_bytes_max=2000,
+        memory_bytes_max=8000,
+        user_memory_bytes_max=4000,
         connect_within_s=1.0,
         keep_alive_s_max=60,
         session_expiry_s_max=604_800.0,

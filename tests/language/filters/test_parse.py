@@ -16,6 +16,7 @@ from tests.filter_strategies import events, filters
 from tests.oracles.three_valued_logic import evaluate
 
 from betimes.language.filters import parse as module
+from betimes.language.filters.boxes import BOXES_MAX
 from betimes.language.filters.parse import (
     CACHED_LENGTH_MAX,
     parse_filter,
@@ -465,3 +466,14 @@ def test_plain_texts_take_the_shortcut(text):
 )
 def test_other_texts_do_not_take_the_shortcut(text):
     assert plain_box(text) is None
+
+
+def test_a_refusal_is_remembered_and_says_the_same_again():
+    text = " AND ".join(f"(a{number} = 1 OR b{number} = 2)" for number in range(9))
+    told = []
+    for _ in range(2):
+        with pytest.raises(TextError) as caught:
+            module.read_filter(text)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+    assert (text, BOXES_MAX) in module._refused

@@ -53,6 +53,9 @@ def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: 
         text = f"{account.spoken} has {account.grants.sessions_max:,} sessions, which is all it may have"
         connection.refuse(ConnectCode.QUOTA_EXCEEDED, text)
         return
+    if not hub.has_room_for(packet, client_id, user):
+        connection.refuse(ConnectCode.QUOTA_EXCEEDED, hub.memory.of(user).problem)
+        return
     if not hub.may_connect(connection, packet, client_id, user, now_s):
         return
     if old is not None and old.user != user:  # what waits in the session is not for every client's eyes

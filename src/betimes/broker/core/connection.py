@@ -2,26 +2,38 @@
 
 The driver hands in what it read and what time it is, then writes what lies in the outboxes. It says `drained`
 when the socket takes more again, and `lost` when the other side is gone.
+
+No client keeps the others waiting: what it sent is worked on for so many units in one turn (`TURN_UNITS`),
+counted and not timed, so that every run can be repeated. The rest goes on when the driver says `drained`,
+before anything else that the client sent, and until then its socket is not read (`Pause.BUSY`). A packet that
+may take long is answered by an iterator (`Work`), which yields the units that it has spent; `turn_s` is the
+time of the turn.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import mqtt5
 
 from betimes.broker.delivery.denials import DenialKind
+from betimes.broker.delivery.flow import Pause
+from betimes.broker.delivery.memory_account import TEXT_BYTES, UserMemory
 from betimes.broker.delivery.outbox import Outbox, Outboxes
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.session import Session
 from betimes.mqtt.codec import Codec, Item
 from betimes.mqtt.packet_batch import PacketBatch
-from betimes.mqtt.reason_codes import ConnectCode, Refusal
+from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, Refusal
 from betimes.mqtt.validation import PacketError
 
 HELD_MAX = 100  # packets that came before the CONNECT in front of them was answered
+REST_BYTES_FREE = 4_096  # of an incomplete packet that are not charged
+PACKETS_AT_ONCE = 500  # that are read in one turn; a batch is one
+TURN_UNITS = 2_000  # of work in one turn of one connection; a unit is some 10 us
 WRONG_LOGIN = "unknown user or wrong password"
 
 
@@ -33,6 +45,7 @@ class Channel(NamedTuple):
 
 
 PLAIN_CHANNEL = Channel()
+Work = Iterator[int]  # does a part of what a packet asks for, and yields the units that it spent
 
 
 class PacketHandler(Protocol):
@@ -43,14 +56,20 @@ class PacketHandler(Protocol):
         """Return what all connections share."""
 
     @property
+    def strangers(self) -> UserMemory:
+        """Return the account of clients that are no user, or not yet."""
+
+    @property
     def packet_bytes_max(self) -> int:
         """Return the size of the largest packet that the broker takes."""
 
     def handle(self, connection: Connection, item: Item, now_s: float) -> None:
         """Answer one packet, or a batch of PUBLISH packets."""
 
-    def handled(self, connection: Connection, items: Sequence[Item], size_bytes: int, now_s: float) -> None:
-        """Note that all packets of one read were handled; they came in so many bytes."""
+    def handled(
+        self, connection: Connection, items: Sequence[Item], size_bytes: int | None, now_s: float
+    ) -> None:
+        """Note that all packets of one read were handled, which came in so many bytes; None: some of them."""
 
     def admit(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Open the session of an authenticated client."""
@@ -71,7 +90,10 @@ class Connection(Outbox):
         dialled: bool = False,
         channel: Channel = PLAIN_CHANNEL,
     ) -> None:
-        super().__init__(handler.outboxes, Codec(packet_bytes_max=handler.packet_bytes_max, dialled=dialled))
+        wire = Codec(
+            packet_bytes_max=handler.packet_bytes_max, dialled=dialled, packets_at_once=PACKETS_AT_ONCE
+        )
+        super().__init__(handler.outboxes, wire)
         self.peer = peer  # its address, for the log
         self.channel = channel
         self.is_dialled = dialled
@@ -84,40 +106,150 @@ class Connection(Outbox):
         self.receiving: set[int] = set()  # packet ids of QoS 2 that count against our receive maximum
         self.aliases_in: dict[int, str] = {}
         self._handler = handler
-        self._held: list[Item] = []  # packets behind a CONNECT that is not answered yet
-        self._read_bytes = 0  # since there was a whole packet
+        self._held: list[Item] = []  # packets that wait for an answer to the CONNECT, or for the next turn
+        self._works: deque[Work] = deque()  # what packets ask for that takes more than this turn
+        self.turn_s = now_s  # when this turn began
+        self._spent = 0  # units of work in this turn
+        self._rest_charged = 0  # bytes of an incomplete packet that are charged
+        self.memory = handler.strangers
+        self._failure: Refusal | None = None  # why the connection ends behind the packets that are held
 
     def receive(self, data: bytes, now_s: float) -> None:
         """Take in what was read from the socket."""
         if self.closing:
             return
         self.heard_at_s = now_s
-        counters = self._counters
-        counters.bytes_received += len(data)
-        self._read_bytes += len(data)
+        self._counters.bytes_received += len(data)
+        if self.is_busy:
+            self.wire.put_by(data)
+            return
+        self._begin_turn(now_s)
+        self._feed(data, now_s)
+
+    def _feed(self, data: bytes, now_s: float) -> None:
+        """Handle the packets that these bytes complete, so many at once."""
         try:
             packets = self.wire.feed(data)
         except PacketError as error:
-            counters.packets_received += len(error.packets)
-            self._handle_all(error.packets, now_s)
-            self.hang_up(Refusal(error.reason_code, error.problem), now_s)
-            return
-        counters.packets_received += len(packets)
+            packets, self._failure = error.packets, Refusal(error.reason_code, error.problem)
+        self._counters.packets_received += len(packets)
         self._handle_all(packets, now_s)
+        if self.wire.rest_bytes > REST_BYTES_FREE or self._rest_charged:
+            self._charge_rest(now_s)
         self._shared.backpressure.handled(self.flow)
+
+    def _charge_rest(self, now_s: float) -> None:
+        """Charge what came of an incomplete packet; a client whose user has no room for it has to go."""
+        if self.closing:
+            return
+        added = self.wire.rest_bytes - self._rest_charged
+        if added > 0 and not self.memory.fits(added):
+            self.wire.forget_rest()
+            self.hang_up(Refusal(DisconnectCode.QUOTA_EXCEEDED.value, self.memory.problem), now_s)
+            return
+        self.memory.charge(added)
+        self._rest_charged += added
+
+    def remember_alias(self, alias: int, topic: str) -> bool:
+        """Let an alias stand for a topic from now on; False if there is no room for that."""
+        known = self.aliases_in.get(alias)
+        added = len(topic) + TEXT_BYTES if known is None else len(topic) - len(known)
+        if added > 0 and not self.memory.fits(added):
+            return False
+        self.memory.charge(added)
+        self.aliases_in[alias] = topic
+        return True
+
+    def _release_memory(self) -> None:
+        """Give back what only the connection was charged for."""
+        aliases = (*self.aliases_in.values(), *self._aliases)
+        self.memory.charge(-self._rest_charged - sum(TEXT_BYTES + len(each) for each in aliases))
+        self._rest_charged = 0
+        self.aliases_in.clear()
+        self._aliases.clear()
+        self._aliases_max = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Tell whether what came takes more than one turn."""
+        return self.flow.is_paused(Pause.BUSY)
+
+    @property
+    def spent(self) -> int:
+        """Return the units of work of its last turn."""
+        return self._spent
+
+    def spend(self, units: int) -> None:
+        """Count work of this turn; when there was enough, the packets behind wait for the next one."""
+        self._spent += units
+
+    def work_on(self, work: Work, now_s: float) -> None:
+        """Do what a packet asks for: in this turn as far as its budget goes, behind what is not done yet."""
+        self._works.append(work)
+        self.turn_s = now_s
+        if len(self._works) == 1:
+            self._advance(now_s)
+
+    def _advance(self, now_s: float) -> None:
+        """Go on with what packets ask for, until it is done or the budget of this turn is spent."""
+        works, self.turn_s = self._works, now_s
+        while works and not self.closing:
+            if self._spent >= TURN_UNITS:
+                self._take_another_turn()
+                return
+            units = next(works[0], None)
+            if units is not None:
+                self._spent += units
+            elif works:  # it may have ended the connection
+                works.popleft()
+
+    def _begin_turn(self, now_s: float) -> None:
+        self._spent, self.turn_s = 0, now_s
+
+    def _take_another_turn(self) -> None:
+        """Have the driver say `drained` when others had their turns, and read nothing until then."""
+        self.flow.pause(Pause.BUSY)
+        self.yield_turn()
+
+    def _go_on(self, now_s: float) -> None:
+        """Go on with what this connection's last turn left: work, packets that are held, bytes."""
+        self._begin_turn(now_s)
+        self.flow.resume(Pause.BUSY)
+        self.heard_at_s = now_s  # until now its silence was our doing
+        self._advance(now_s)
+        if self._works or self.closing:
+            return
+        held, self._held = self._held, []
+        if held or self._failure is not None:
+            self._handle_all(held, now_s, is_rest=True)
+            self._shared.backpressure.handled(self.flow)
+        elif self.wire.has_more:
+            self._feed(b"", now_s)
 
     def begin(self, session: Session, packet: mqtt5.ConnectPacket, keep_alive_s: int) -> None:
         """Serve a session, within what its client said it takes."""
         self.session = session
         self.account = session.account
+        self._move_to(session.memory)
         self.will = packet.will
         self.keep_alive_s = float(keep_alive_s) or math.inf
         self.abbreviate(packet.topic_alias_max)
         self.wire.bundles = True
 
+    def _move_to(self, memory: UserMemory) -> None:
+        """Charge the user that the client turned out to be."""
+        charged = self._rest_charged + self._charged_bytes
+        self.memory.charge(-charged)
+        memory.charge(charged)
+        self.memory = memory
+
     def drained(self, now_s: float) -> None:
-        """Go on with what waits for the client: its socket takes more again."""
+        """Go on with what waits for the client, and with what it asked for: its socket takes more again."""
         self.flow.drained()
+        if self.is_busy:
+            self._go_on(now_s)
+            if self.closing:
+                return
         if self.session is not None:
             self.session.pump(now_s)
         elif self.link is not None:
@@ -156,6 +288,7 @@ class Connection(Outbox):
         held, self._held = self._held, []
         self.heard_at_s = now_s  # until now its silence was our doing
         self._handler.admit(self, packet, now_s)
+        self._begin_turn(now_s)
         self._handle_all(held, now_s)
 
     @property
@@ -173,6 +306,7 @@ class Connection(Outbox):
             self._handler.admit(self, packet, now_s)
         else:
             self.deny_login(packet, now_s)
+        self._begin_turn(now_s)
         self._handle_all(held, now_s)
 
     def deny_login(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
@@ -184,17 +318,30 @@ class Connection(Outbox):
         """The other side is gone without a DISCONNECT."""
         if not self.closing:
             self.closing = True
+            self._works.clear()
+            self._held.clear()
+            self.take_outbox()  # which no one reads
             self.ended(now_s, with_will=True)
 
     def ended(self, now_s: float, *, with_will: bool) -> None:
-        """Note that the connection has ended for MQTT."""
+        """Note that the connection has ended for MQTT; what it asked for and is not done stays undone."""
+        self._release_memory()
         self._handler.disconnected(self, now_s, with_will=with_will)
 
-    def _handle_all(self, packets: list[Item], now_s: float) -> None:
-        handle = self._handler.handle
+    def close(self) -> None:
+        """Have the driver close the socket once the outbox is written; what is not done stays undone."""
+        super().close()
+        self._works.clear()
+        self._held.clear()
+        self.flow.resume(Pause.BUSY)
+        self._release_memory()
+
+    def _handle_all(self, packets: list[Item], now_s: float, *, is_rest: bool = False) -> None:
+        handle, count = self._handler.handle, 0
         for packet in packets:
-            if self.closing:
+            if self.closing or self._spent >= TURN_UNITS:
                 break
+            count += 1
             if self.unproven is None and self.awaiting is None:
                 handle(self, packet, now_s)
                 continue
@@ -202,13 +349,27 @@ class Connection(Outbox):
             if len(self._held) > HELD_MAX:
                 self.unproven = self.awaiting = None
                 self.hang_up(Refusal(ConnectCode.QUOTA_EXCEEDED.value, "too much before the CONNACK"), now_s)
-        if packets:
-            self._handler.handled(self, packets, self._read_bytes, now_s)
-            self._read_bytes, self.wire.fed = 0, b""
-        if self.closing:
+        is_whole = not is_rest and count == len(packets)
+        if count:
+            done = packets if count == len(packets) else packets[:count]
+            self._handler.handled(self, done, len(self.wire.fed) if is_whole else None, now_s)
+            if self.session is not None and not self.closing and (paces := self.session.paces):
+                self._keep_pace(paces, done, now_s)
+        if not self.closing:
+            self._leave(packets[count:], now_s)
+
+    def _leave(self, packets: list[Item], now_s: float) -> None:
+        """Leave what this turn's budget did not suffice for to the next one."""
+        if packets or self._works:
+            self._held += packets
+            self._take_another_turn()
             return
-        if self.session is not None and (paces := self.session.paces):
-            self._keep_pace(paces, packets, now_s)
+        self.wire.fed = b""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            self.hang_up(failure, now_s)
+        elif self.wire.has_more and not self.is_held:
+            self._take_another_turn()
 
     def _keep_pace(self, paces: list[TokenBucket], packets: list[Item], now_s: float) -> None:
         """Have the driver pause where more was published than the client or its account may."""

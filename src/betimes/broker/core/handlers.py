@@ -19,6 +19,7 @@ from betimes.broker.core.publish import (
     handle_pubrel,
 )
 from betimes.broker.core.subscribe import handle_subscribe, handle_unsubscribe
+from betimes.broker.delivery.memory_account import UserMemory
 from betimes.broker.delivery.outbox import Outboxes
 from betimes.mqtt.codec import Item, Packet
 from betimes.mqtt.packet_batch import PacketBatch
@@ -52,6 +53,11 @@ class PacketHandlers:
         return self.hub.outboxes
 
     @property
+    def strangers(self) -> UserMemory:
+        """Return the account of clients that are no user, or not yet."""
+        return self.hub.memory.of(None)
+
+    @property
     def packet_bytes_max(self) -> int:
         """Return the size of the largest packet that the broker takes."""
         return self.hub.limits.packet_bytes_max
@@ -69,11 +75,13 @@ class PacketHandlers:
             text = "a connection begins with CONNECT"
             connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
 
-    def handled(self, connection: Connection, items: Sequence[Item], size_bytes: int, now_s: float) -> None:
+    def handled(
+        self, connection: Connection, items: Sequence[Item], size_bytes: int | None, now_s: float
+    ) -> None:
         """Have the replay buffer keep what one read brought."""
         replay, session, wire = self.hub.replay, connection.session, connection.wire
         if replay is not None and session is not None:
-            whole = wire.fed if wire.version == 5 else b""
+            whole = wire.fed if wire.version == 5 and size_bytes is not None else b""
             replay.close_run(session.client_id, size_bytes, now_s, whole, items)
 
     def admit(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:

@@ -21,6 +21,13 @@ from betimes.broker.core.subscribe_request import SubscribeRequest
 from betimes.broker.delivery.accounts import Account, Accounts
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.gaps import MissedMessages
+from betimes.broker.delivery.memory_account import (
+    SESSION_BYTES,
+    MemoryAccounts,
+    UserLimit,
+    subscription_bytes,
+    will_bytes,
+)
 from betimes.broker.delivery.outbox import Outboxes
 from betimes.broker.delivery.queue_room import QueueRoom
 from betimes.broker.delivery.rate_limit import TokenBucket
@@ -38,6 +45,7 @@ from betimes.mqtt.reason_codes import DisconnectCode, PublishCode, Refusal, expi
 
 _AT_MOST_ONCE = mqtt5.QoS.AT_MOST_ONCE
 ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
+ENDED_AT_ONCE = 3_000  # sessions and their subscriptions that end in one tick
 CONTROL_TOPICS = "$betimes/"
 
 
@@ -55,10 +63,13 @@ class Hub:
         replay: ReplayBuffer | None = None,
         keys_table: Table | None = None,
         note_retained: Note | None = None,
+        user_memory_max: UserLimit | None = None,
     ) -> None:
         self.name = name
         self.access_control = access_control
         self.limits = limits or Limits()
+        usual = self.limits.user_memory_bytes_max
+        self.memory = MemoryAccounts(self.limits.memory_bytes_max, user_memory_max or (lambda _user: usual))
         self.sessions: dict[str, Session] = {}
         self.outboxes = Outboxes()
         self.counters = self.outboxes.counters
@@ -152,6 +163,7 @@ class Hub:
         session = self.new_session(client_id, user) if old is None else old
         session.connection = connection
         session.expiry_s = self.bounded_expiry_s(expiry_seconds(packet.session_expiry_interval))
+        self._charge_will(session, will_bytes(packet.will))
         connection.begin(session, packet, keep_alive_s)
         for extension in self._extensions:
             extension.session_opened(session, packet.will, now_s)
@@ -163,6 +175,17 @@ class Hub:
         """Tell extensions that a client was let in."""
         for extension in self._extensions:
             extension.client_came(session, packet, now_s)
+
+    def has_room_for(self, packet: mqtt5.ConnectPacket, client_id: str, user: str | None) -> bool:
+        """Tell whether the user of a CONNECT has room for its session and its will."""
+        old = self.sessions.get(client_id)
+        known = 0 if old is None else SESSION_BYTES + old.will_bytes
+        return self.memory.of(user).fits(SESSION_BYTES + will_bytes(packet.will) - known)
+
+    @staticmethod
+    def _charge_will(session: Session, size: int) -> None:
+        session.memory.charge(size - session.will_bytes)
+        session.will_bytes = size
 
     def bounded_expiry_s(self, expiry_s: float) -> float:
         """Return how long a session outlives its connection, within the limits."""
@@ -198,8 +221,13 @@ class Hub:
                 connection.hang_up(Refusal(DisconnectCode.KEEP_ALIVE_TIMEOUT.value), now_s)
             else:
                 self._silent.set(connection, math.nextafter(silent_at_s, math.inf))
+        units = 0
         for client_id in self._ending.pop_due(now_s):
-            self._end(self.sessions[client_id], now_s)
+            session = self.sessions[client_id]
+            units += 1 + len(session.subscriptions)
+            self._end(session, now_s)
+            if units >= ENDED_AT_ONCE:
+                break  # the others at the next tick
         self._publish_due_wills(now_s)
         for account in self._accounts.review(now_s):
             self.network.repriced(account)
@@ -269,7 +297,9 @@ class Hub:
             lose=self.publishing.lose,
             recorder=self.recorder,
             backpressure=self.outboxes.backpressure,
+            memory=self.memory.of(user),
         )
+        session.memory.charge(SESSION_BYTES)
         if self.limits.publications_per_s_max < math.inf:
             session.pace = TokenBucket(self.limits.publications_per_s_max)
         session.rights = self.access_control.rights(user, client_id)
@@ -293,10 +323,17 @@ class Hub:
             extension.session_ended(session, now_s)
         self._wills.take(session.client_id)
         self._ending.discard(session.client_id)
+        self.forget(session)
+
+    def forget(self, session: Session) -> None:
+        """Have a session no longer, and charge its user no more for it; it may go on under another id."""
         del self.sessions[session.client_id]
         session.account.sessions -= 1
         session.account.subscriptions -= len(session.subscriptions)
         self.outboxes.backpressure.forget(session)
+        self._charge_will(session, 0)
+        subscriptions = sum(map(subscription_bytes, session.subscriptions.values()))
+        session.memory.charge(-SESSION_BYTES - subscriptions)
 
     def schedule_end(self, session: Session, at_s: float) -> None:
         """End a session without a connection at a time; inf: never."""
@@ -327,6 +364,7 @@ class Hub:
         self.unsubscribe(session, written, now_s)
         session.subscriptions[written] = subscription
         session.account.subscriptions += 1
+        session.memory.charge(subscription_bytes(subscription))
         self.publishing.fan_out.tree.add(subscription)
         if session.scheduled is None and subscription.is_scheduled:
             session.scheduled = ScheduledQueue()
@@ -344,6 +382,7 @@ class Hub:
         if subscription is None:
             return False
         session.account.subscriptions -= 1
+        session.memory.charge(-subscription_bytes(subscription))
         self.publishing.fan_out.tree.remove(subscription)
         self.network.unsubscribed(subscription)
         for extension in self._extensions:
@@ -369,9 +408,7 @@ class Hub:
             extension.session_ended(session, now_s)
         for written in list(session.subscriptions):
             self.unsubscribe(session, written, now_s)
-        del self.sessions[session.client_id]
-        session.account.sessions -= 1
-        self.outboxes.backpressure.forget(session)
+        self.forget(session)
         self._ending.discard(session.client_id)
         for delivery in session.end(now_s):
             self.publishing.fan_out.pass_on(delivery, now_s)
@@ -389,6 +426,7 @@ class Hub:
         if word.refusal() is not None:
             self.counters.lost[Reason.REFUSED] += 1
         else:
-            self.publishing.take_in(will_packet(word.will), word.will.topic, word.client_id, now_s)
+            packet, topic = will_packet(word.will), word.will.topic
+            self.publishing.take_in(packet, topic, word.client_id, now_s, word.session.memory)
             if self.replay is not None:
                 self.replay.close_run(word.client_id, None, now_s)

@@ -19,6 +19,7 @@ from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.delivery.fan_out import FanOut, delivery_of
+from betimes.broker.delivery.memory_account import UserMemory
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.delivery.publication import Publication, spelled_out
 from betimes.broker.delivery.publish_keys import PublishKeys
@@ -115,7 +116,7 @@ class Publishing:
         """Take in what a client publishes, if it may."""
         refused = publish_refusal(session.rights, topic)
         if refused is None:
-            return self.take_in(packet, topic, session.client_id, now_s)
+            return self.take_in(packet, topic, session.client_id, now_s, session.memory)
         code = self._control(packet, topic, now_s)
         if code is not None:
             return code
@@ -123,7 +124,14 @@ class Publishing:
         self._counters.denials.note(DenialKind.PUBLISH, session.client_id, f"topic {topic}", now_s)
         return refused
 
-    def take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> PublishCode:
+    def take_in(
+        self,
+        packet: mqtt5.PublishPacket,
+        topic: str,
+        publisher: str,
+        now_s: float,
+        memory: UserMemory | None = None,
+    ) -> PublishCode:
         """Give a publication a number, keep it, and offer it to all subscribers, here and elsewhere."""
         counters, recorder = self._counters, self._recorder
         number = self._first_number + counters.received
@@ -136,7 +144,7 @@ class Publishing:
             recorder.begin()
         keep = self._keep
         if (publication.qos and self._refuses is not None and self._refuses(publication)) or (
-            publication.retain and not self.retained.keep(publication)
+            publication.retain and not self.retained.keep(publication, memory)
         ):
             counters.lost[Reason.QUEUE_FULL] += 1
             if keep is not None:
@@ -164,7 +172,7 @@ class Publishing:
         if self.repeats.is_repeat(session.user, topic, packet):
             self._counters.repeated += 1
             return PublishCode.SUCCESS
-        code = self.take_in(packet, topic, session.client_id, now_s)
+        code = self.take_in(packet, topic, session.client_id, now_s, session.memory)
         if code is _QUOTA_EXCEEDED:
             self.repeats.not_taken(session.user, topic, packet)
         return code
@@ -205,8 +213,11 @@ class Publishing:
             connection.hang_up(Refusal(DisconnectCode.TOPIC_ALIAS_INVALID.value, text), now_s)
             return None
         if topic:
-            connection.aliases_in[alias] = topic
-            return topic
+            if connection.remember_alias(alias, topic):
+                return topic
+            text = connection.reader.memory.problem
+            connection.hang_up(Refusal(DisconnectCode.QUOTA_EXCEEDED.value, text), now_s)
+            return None
         known = connection.aliases_in.get(alias)
         if known is None:
             text = f"topic alias {alias} stands for nothing yet"

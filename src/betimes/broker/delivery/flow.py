@@ -29,6 +29,7 @@ class Pause(Enum):
     RATE_LIMIT = auto()  # it publishes faster than it may
     SLOW_READERS = auto()  # it filled up readers, and waits for them
     UNREAD_ANSWERS = auto()  # it sends and does not read what it is answered
+    BUSY = auto()  # what it sent takes the broker more than one turn
 
 
 class SlowReader(Protocol):

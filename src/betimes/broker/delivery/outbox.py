@@ -17,6 +17,7 @@ from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.flow import Backpressure, Flow, SlowReader
+from betimes.broker.delivery.memory_account import TEXT_BYTES, unbounded
 from betimes.broker.delivery.publication import Publication
 from betimes.model.account_settings import Grants
 from betimes.mqtt.codec import Codec, Packet
@@ -73,6 +74,8 @@ class Outbox(ABC):
         self._bundled = 0  # packets that stand in the outbox as one with another
         self._aliases: dict[str, int] = {}
         self._aliases_max = 0
+        self.memory = unbounded()  # the account of its user, once that is known
+        self._charged_bytes = 0  # for the outbox, once it is large
 
     def send(self, packet: Packet) -> bool:
         """Put a packet into the outbox; False if it is larger than the client takes."""
@@ -92,6 +95,7 @@ class Outbox(ABC):
         self._bytes += size
         if self._bytes > self.flow.outbox_bytes_max:
             self.flow.blocked = True
+            self._charge_outbox()
         return True
 
     def send_batch(self, data: bytes, count: int) -> None:
@@ -135,6 +139,7 @@ class Outbox(ABC):
                 self._counters.premium += delivery.price - 1.0
         elif alias is not None and not known:
             del self._aliases[topic]  # the client never heard of it
+            self.memory.charge(-TEXT_BYTES - len(topic))
         return sent
 
     def publish_plain(self, publication: Publication, now_s: float, *, told: bool) -> bool:
@@ -171,7 +176,13 @@ class Outbox(ABC):
         data = packets[0] if len(packets) == 1 else b"".join(packets)
         packets.clear()
         self._bytes = 0
+        if self._charged_bytes:
+            self._charge_outbox()
         return data
+
+    def _charge_outbox(self) -> None:
+        self.memory.charge(self._bytes - self._charged_bytes)
+        self._charged_bytes = self._bytes
 
     def abbreviate(self, aliases_max: int) -> None:
         """Use so many topic aliases at most, as the client said that it takes."""
@@ -222,7 +233,9 @@ class Outbox(ABC):
         alias = self._aliases.get(topic)
         if alias is not None:
             return alias, True
-        if len(self._aliases) >= self._aliases_max:
+        size = TEXT_BYTES + len(topic)
+        if len(self._aliases) >= self._aliases_max or not self.memory.fits(size):
             return None, False
+        self.memory.charge(size)
         alias = self._aliases[topic] = len(self._aliases) + 1
         return alias, False

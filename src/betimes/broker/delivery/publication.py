@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import mqtt5
 
+from betimes.broker.delivery.memory_account import PROPERTY_BYTES, UserMemory
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import TextError
 from betimes.model.events import EventId, Value, number_reading
@@ -22,7 +23,6 @@ from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES, copy_publish, encode
 from betimes.replay.buffer import FoundMessage
 
 JSON_BYTES_MAX = 65_536  # of a payload that is read for attributes
-PROPERTY_BYTES = 160  # of memory that a user property takes besides its letters: a tuple and two texts
 JSON_TYPE = "application/json"
 _AT_MOST_ONCE = mqtt5.QoS.AT_MOST_ONCE
 
@@ -37,15 +37,18 @@ class Publication:
         "_attributes",
         "_deadline_s",
         "_plain",
+        "_size_bytes",
         "born_s",
         "is_recorded",
         "number",
         "origin",
         "packet",
+        "payer",
         "publisher",
         "qos",
         "retain",
         "retained_as",
+        "retained_by",
         "topic",
         "views",
         "void_at_s",
@@ -76,7 +79,10 @@ class Publication:
         self.retain = packet.retain
         expiry_s = packet.message_expiry_interval
         self.void_at_s = math.inf if expiry_s is None else born_s + expiry_s
-        self.waits_in = 0  # sessions' queues
+        self.waits_in = 0  # sessions, queued or in flight
+        self.payer: UserMemory | None = None  # the account that it is charged to while it waits
+        self.retained_by: UserMemory | None = None  # and while it is retained
+        self._size_bytes = 0
         self.retained_as = 0  # by `Retained`: its number there
         self._attributes: dict[str, Value] | None = None
         self._deadline_s: float | None = None
@@ -90,11 +96,14 @@ class Publication:
     @property
     def size_bytes(self) -> int:
         """Return about how much memory it takes, whatever it is filled with."""
+        if self._size_bytes:
+            return self._size_bytes
         packet = self.packet
         size = self.content_bytes + OVERHEAD_BYTES + PROPERTY_BYTES * len(packet.user_properties)
         if packet.correlation_data or packet.response_topic or packet.content_type:
             rare = (packet.correlation_data, packet.response_topic, packet.content_type)
             size += sum(len(each) for each in rare if each)
+        self._size_bytes = size
         return size
 
     @property

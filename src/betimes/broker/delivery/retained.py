@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from betimes.broker.delivery.memory_account import LEVEL_BYTES, UserMemory
 from betimes.broker.delivery.publication import Publication
 from betimes.matching.topics import TopicNames
-
-LEVEL_BYTES = 240  # of memory that each level of a topic takes in the tree
 
 Note = Callable[[Publication | None, Publication | None], None]
 
@@ -27,8 +26,11 @@ class Retained:
     def __len__(self) -> int:
         return len(self._by_topic)
 
-    def keep(self, publication: Publication) -> bool:
-        """Keep it in place of an older one; an empty one only removes that. False if there is no room."""
+    def keep(self, publication: Publication, memory: UserMemory | None = None) -> bool:
+        """Keep it in place of an older one; an empty one only removes that. False if there is no room.
+
+        It is charged to the account of its publisher, where it has one here.
+        """
         topic = publication.topic
         old = self._by_topic.get(topic)
         if not publication.packet.payload:
@@ -37,12 +39,18 @@ class Retained:
         size = _memory_bytes(publication)
         if self._bytes + size - (_memory_bytes(old) if old else 0) > self._bytes_max:
             return False
+        added_bytes = size - (_memory_bytes(old) if old and old.retained_by is memory else 0)
+        if memory is not None and not memory.fits(added_bytes):
+            return False
         if old is None:
             if len(self._by_topic) >= self._count_max:
                 return False
             self._names.add(topic)
         else:
-            self._bytes -= _memory_bytes(old)
+            self._release(old)
+        publication.retained_by = memory
+        if memory is not None:
+            memory.charge(size)
         self._by_topic[topic] = publication
         self._latest = publication.retained_as = self._latest + 1
         self._bytes += size
@@ -74,11 +82,18 @@ class Retained:
             else:
                 yield publication
 
+    def _release(self, publication: Publication) -> None:
+        size, memory = _memory_bytes(publication), publication.retained_by
+        self._bytes -= size
+        if memory is not None:
+            memory.charge(-size)
+            publication.retained_by = None
+
     def _forget(self, publication: Publication | None) -> None:
         if publication is not None:
             del self._by_topic[publication.topic]
             self._names.remove(publication.topic)
-            self._bytes -= _memory_bytes(publication)
+            self._release(publication)
             if self._note is not None:
                 self._note(publication, None)
 

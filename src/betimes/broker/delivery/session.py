@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.delivery import Delivery, Lose
 from betimes.broker.delivery.flow import Backpressure, Flow
 from betimes.broker.delivery.gaps import MissedMessages
+from betimes.broker.delivery.memory_account import DELIVERY_BYTES, NUMBER_BYTES, UserMemory
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.queue_room import QueueRoom
@@ -29,6 +30,7 @@ from betimes.model.telemetry import Reason
 from betimes.mqtt.packet_ids import PACKET_ID_MAX, PacketIds
 from betimes.mqtt.subscribe_options import SubscribeOptions
 
+SENT_AT_ONCE = 2_000  # of what waits, before other clients have their turn
 DRAWN_AT_ONCE = 500  # from sources, before other clients have their turn
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
 
@@ -78,6 +80,7 @@ class Session:
         lose: Lose,
         backpressure: Backpressure,
         account: Account,
+        memory: UserMemory,
         user: str | None = None,
         recorder: DeliveryRecorder | None = None,
     ) -> None:
@@ -103,6 +106,9 @@ class Session:
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
         self._room = room  # of all sessions together
+        self.memory = memory  # of its user
+        self.will_bytes = 0  # that its will is charged
+        self.flight_bytes = 0  # about how much room takes what is in flight
         self.period: Period | None = None  # where it came from another broker, or went to one
         self.is_given_up = (
             False  # it reads so slowly that publishers do not wait for it, until its queue is empty
@@ -146,6 +152,30 @@ class Session:
             return None
         return connection
 
+    def offer_all(self, deliveries: Sequence[Delivery], now_s: float) -> None:
+        """Offer one after the other, at little cost for each that has to wait."""
+        for place, delivery in enumerate(deliveries):
+            waits = self.connection is not None and self.ready() is None and self.scheduled is None
+            if waits and self.journal is None and not self.missed:
+                self._queue_all(deliveries[place:], now_s)
+                return
+            self.offer(delivery, now_s)
+
+    def _queue_all(self, deliveries: Sequence[Delivery], now_s: float) -> None:
+        size = sum(each.size_bytes for each in deliveries)
+        charged = size + 2 * DELIVERY_BYTES * len(deliveries)
+        fits = self.queue_bytes + size <= self._queue_bytes_max and self.memory.fits(charged)
+        if not fits or self._room.taken_bytes + size > self._room.bytes_max:
+            for delivery in deliveries:
+                self._put_in_line(delivery, now_s)
+            return
+        self._waiting.extend(deliveries)
+        self.queue_bytes += size
+        self._dies_at_s = now_s  # some may be too late at any time
+        add, memory = self._room.add, self.memory
+        for delivery in deliveries:
+            add(delivery, memory)
+
     def offer(self, delivery: Delivery, now_s: float) -> None:
         """Send it at once if possible; else queue it, unless its client is away and it has QoS 0."""
         connection = self.ready()
@@ -166,11 +196,19 @@ class Session:
             self._pump_sources(connection, now_s)
 
     def _pump_queues(self, connection: Outbox, now_s: float) -> None:
+        left = SENT_AT_ONCE
         while self._again and not connection.flow.blocked:
             if not self._send_again(connection, self._again[0], now_s):
                 return
             self._again.popleft()
+            left -= 1
+            if not left:
+                connection.yield_turn()
         while self._waiting and not connection.flow.blocked:
+            left -= 1
+            if left <= 0:
+                connection.yield_turn()
+                return
             delivery = self._waiting[0]
             if delivery.too_late(now_s):
                 self._lose(self._next_in_line(), Reason.EXPIRED, now_s)
@@ -237,6 +275,7 @@ class Session:
     def taken(self, packet_id: int) -> None:
         """Note that a publication of QoS 2 was taken in: it must not be again before its PUBREL."""
         self.incoming.add(packet_id)
+        self.memory.charge(NUMBER_BYTES)
         if self.journal is not None:
             self.journal.taken(packet_id)
 
@@ -245,6 +284,7 @@ class Session:
         if packet_id not in self.incoming:
             return False
         self.incoming.remove(packet_id)
+        self.memory.charge(-NUMBER_BYTES)
         if self.journal is not None:
             self.journal.released(packet_id)
         return True
@@ -252,7 +292,7 @@ class Session:
     def take_back(self, delivery: Delivery, now_s: float) -> bool:
         """Go on with a delivery that was kept while the server was down; False if there is no room."""
         if delivery.packet_id is not None:
-            self.in_flight[delivery.packet_id] = delivery
+            self._fly(delivery, delivery.packet_id)
             return True
         self._join_line(delivery, now_s)
         return self.queue_bytes <= self._queue_bytes_max
@@ -320,13 +360,14 @@ class Session:
     def end(self, now_s: float) -> list[Delivery]:
         """Forget, and return, whatever the client has not got."""
         left = [each for each in self.owed() if not each.released]
-        for delivery in self._waiting:
-            self._room.remove(delivery)
+        for delivery in self.owed():
+            self._room.remove(delivery, self.memory)
         if self.scheduled is not None:
-            for delivery in self.scheduled.deliveries():
-                self._room.remove(delivery)
             self.scheduled.take_all(now_s)
+        self.memory.charge(-NUMBER_BYTES * len(self.incoming))
+        self.incoming.clear()
         self.in_flight.clear()
+        self.flight_bytes = 0
         self._again.clear()
         self._waiting.clear()
         self._sources.clear()
@@ -344,7 +385,7 @@ class Session:
         if delivery.packet_id is not None:
             self._quota -= 1
             delivery.under_way = True
-            self.in_flight[delivery.packet_id] = delivery
+            self._fly(delivery, delivery.packet_id)
             if self.journal is not None:
                 self.journal.keep(delivery)
 
@@ -368,13 +409,23 @@ class Session:
             self._quota -= 1
             delivery.under_way = True
         else:
-            del self.in_flight[packet_id]
+            self._land(delivery, packet_id)
             self._lose(delivery, Reason.TOO_LARGE, now_s)
         return True
 
+    def _fly(self, delivery: Delivery, packet_id: int) -> None:
+        self.in_flight[packet_id] = delivery
+        self.flight_bytes += delivery.size_bytes
+        self._room.add(delivery, self.memory)
+
+    def _land(self, delivery: Delivery, packet_id: int) -> None:
+        del self.in_flight[packet_id]
+        self.flight_bytes -= delivery.size_bytes
+        self._room.remove(delivery, self.memory)
+
     def _finish(self, delivery: Delivery, now_s: float) -> None:
         assert delivery.packet_id is not None, "what is in flight has a packet id"
-        del self.in_flight[delivery.packet_id]
+        self._land(delivery, delivery.packet_id)
         if self.journal is not None:
             self.journal.drop(delivery)
         self._quota += delivery.under_way  # what an earlier connection sent takes no room on this one
@@ -413,14 +464,15 @@ class Session:
 
     def _waits(self, delivery: Delivery) -> None:
         self.queue_bytes += delivery.size_bytes
-        self._room.add(delivery)
+        self._room.add(delivery, self.memory)
 
     def _waits_no_more(self, delivery: Delivery) -> None:
         self.queue_bytes -= delivery.size_bytes
-        self._room.remove(delivery)
+        self._room.remove(delivery, self.memory)
 
     def _has_room_for(self, delivery: Delivery) -> bool:
-        return self.queue_bytes + delivery.size_bytes <= self._queue_bytes_max and self._room.fits(delivery)
+        fits = self.queue_bytes + delivery.size_bytes <= self._queue_bytes_max
+        return fits and self._room.fits(delivery, self.memory)
 
     def _weed(self, now_s: float) -> None:
         """Make room by dropping what is too late; what lives long must not keep it in the queue."""
@@ -446,7 +498,13 @@ class Session:
 
     def _may_send_more(self) -> bool:
         # Beside what the quota counts there may be PUBRELs of earlier connections, and ids are not endless.
-        return self._quota > 0 and len(self.in_flight) < PACKET_ID_MAX
+        # Nor is memory: one message is in flight, however large it is.
+        return (
+            self._quota > 0
+            and len(self.in_flight) < PACKET_ID_MAX
+            and (self.flight_bytes < self._queue_bytes_max or not self.in_flight)
+            and (self.memory.fits(0) or not self.in_flight)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

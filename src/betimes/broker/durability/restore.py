@@ -118,7 +118,8 @@ class _Restoring:
             session = self._hub.new_session(client_id, user)
             session.expiry_s = self._hub.bounded_expiry_s(expiry_s)
             if client_id in left:
-                self._stand_ins[client_id] = self._hub.sessions.pop(client_id)
+                self._stand_ins[client_id] = session
+                self._hub.forget(session)
                 store.handover.forwarders_found.append((session, *left[client_id]))
                 continue
             self._gone_at_s[client_id] = None if gone_at is None else self._own_time_s(gone_at)

@@ -73,6 +73,7 @@ class SocketLine(asyncio.Protocol):
         self._rest: asyncio.TimerHandle | None = None  # nothing is read until then
         self._full_since_s = 0.0
         self._full_bytes = 0
+        self._unread_charged = 0
         # That may wait in the transport and, unsent, in the kernel.
         self._unsent_bytes_max = TRANSPORT_BYTES_MAX
 
@@ -139,6 +140,7 @@ class SocketLine(asyncio.Protocol):
                 self._listener.prove(connection)
         if connection.flow.pause_s:
             self._rest_a_while()
+        self.follow_flow()
         self._listener.flush()
 
     def pause_writing(self) -> None:
@@ -148,14 +150,26 @@ class SocketLine(asyncio.Protocol):
         self._full_since_s, self._full_bytes = self._listener.now_s(), self.transport.get_write_buffer_size()
         if self.connection is not None:
             self.connection.flow.blocked = True
+            self._charge_unread(self._full_bytes)
+
+    def _charge_unread(self, size: int) -> None:
+        """Charge what the client does not read; a client whose user has no room for it is cut off."""
+        assert self.connection is not None, "only a client is slow"
+        self.connection.memory.charge(size - self._unread_charged)
+        self._unread_charged = size
+        if size and not self.connection.memory.fits(0) and self.transport is not None:
+            log.warning("cut off, for it does not read: %s", self.connection.peer)
+            self.transport.abort()
 
     def resume_writing(self) -> None:
         """Go on with what waits for the client."""
         self.is_full = False
         if self.connection is not None:
             self.resume(Pause.UNREAD_ANSWERS)
+            self._charge_unread(0)
             self._learn_speed()
             self.connection.drained(self._listener.now_s())
+            self.follow_flow()
             self._listener.flush()
 
     def _learn_speed(self) -> None:
@@ -182,29 +196,42 @@ class SocketLine(asyncio.Protocol):
             if timer is not None:
                 timer.cancel()
         if self.connection is not None:
+            self._charge_unread(0)
             if self._held:
                 self._listener.waiting_lines.forget(self)
                 self.take_in(b"".join(self._held))
-            session = self.connection.session
-            client = "" if session is None else f", client {session.client_id}"
-            log.info("gone: %s%s%s", self.connection.peer, client, f" ({error})" if error else "")
-            del self._listener.lines[self.connection]
-            self.connection.lost(self._listener.now_s())
+            self._end(error)
+
+    def _end(self, error: Exception | None) -> None:
+        """Note the end, once all that came before it is done, in as many turns as that takes."""
+        connection = self.connection
+        assert connection is not None, "what ends has begun"
+        if connection.is_busy and connection.session is not None:
+            self.write, self.is_full = _nowhere, False
+            connection.drained(self._listener.now_s())
             self._listener.flush()
+        if connection.is_busy and connection.session is not None:
+            asyncio.get_running_loop().call_soon(self._end, error)
+            return
+        client = "" if connection.session is None else f", client {connection.session.client_id}"
+        log.info("gone: %s%s%s", connection.peer, client, f" ({error})" if error else "")
+        del self._listener.lines[connection]
+        connection.lost(self._listener.now_s())
+        self._listener.flush()
 
     def pause(self, why: Pause) -> None:
         """Stop reading the socket, so that its sender has to wait."""
         if self.connection is not None:
             self.connection.flow.pause(why)
-            self._follow_flow()
+            self.follow_flow()
 
     def resume(self, why: Pause) -> None:
         """Read the socket again, unless there is another reason not to."""
         if self.connection is not None:
             self.connection.flow.resume(why)
-            self._follow_flow()
+            self.follow_flow()
 
-    def _follow_flow(self) -> None:
+    def follow_flow(self) -> None:
         """Pause or resume the transport, as flow control has it: here back-pressure meets the socket."""
         assert self.connection is not None, "only a connection has flow control"
         may_read = self.connection.flow.may_read
@@ -239,7 +266,7 @@ class SocketLine(asyncio.Protocol):
         """Read whatever still comes: the other side's end is awaited."""
         if self.connection is not None:
             self.connection.flow.resume_all()
-            self._follow_flow()
+            self.follow_flow()
 
     def hang_up(self) -> None:
         """End once everything is written; a client that does not read it and end too, in time, is cut off.

@@ -12,7 +12,7 @@ import logging
 import math
 from collections.abc import Callable
 
-from betimes.broker.core.connection import Connection
+from betimes.broker.core.connection import TURN_UNITS, Connection
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.flow import Pause
 from betimes.broker.delivery.outbox import Outbox
@@ -121,11 +121,17 @@ class WriteLoop:
 
     def _drain(self) -> None:
         draining, self._draining = self._draining, []
-        now_s = asyncio.get_running_loop().time()
-        for connection in draining:
-            line = self._lines.get(connection)
+        now_s, counters, units = asyncio.get_running_loop().time(), self._hub.counters, 0
+        for place, connection in enumerate(draining):
+            line, sent = self._lines.get(connection), counters.sent
             if line is not None and not line.is_full and not connection.closing:
                 connection.drained(now_s)
+                line.follow_flow()
+                units += connection.spent + counters.sent - sent
+            if units >= TURN_UNITS:  # the others in the next turn
+                for each in draining[place + 1 :]:
+                    self._drain_soon(each)
+                break
         self.flush()
 
     def _settle(self) -> None:

@@ -15,7 +15,7 @@ from operator import attrgetter
 
 from betimes.broker.delivery.publication import Publication, publication_of
 from betimes.broker.delivery.session import Session
-from betimes.broker.replay.recent_log import RecentLog, Selection
+from betimes.broker.replay.recent_log import RecentLog
 from betimes.matching.topics import topic_matches
 from betimes.model.buffer_settings import LRP, RANDOM, BufferSettings
 from betimes.model.events import number_reading
@@ -134,9 +134,10 @@ class ReplayBuffer:
         self, pattern: str, have: Mapping[str, Have], content_filter: Filter = EVERYTHING
     ) -> tuple[list[Publication], list[Gap]]:
         """Return what is kept, matches and is new to a client, in order for each origin, and the gaps."""
-        selections = self.selections(pattern, have, content_filter)
-        if selections is not None:
+        log = self.log_for(have)
+        if log is not None:
             by_origin: dict[str, list[Publication]] = {}
+            selections = log.missed(pattern, content_filter, have, self._buffer.overwritten)
             for each in [each for selection in selections for each in selection.publications()]:
                 by_origin.setdefault(each.origin, []).append(each)
             for flow in by_origin.values():
@@ -146,14 +147,10 @@ class ReplayBuffer:
         on_topic = [publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
         return [each for each in on_topic if content_filter.matches(each.attributes())], gaps
 
-    def selections(
-        self, pattern: str, have: Mapping[str, Have], content_filter: Filter
-    ) -> list[Selection] | None:
-        """Return what is kept, matches and is new to a client, as it came; None: the log is too short."""
+    def log_for(self, have: Mapping[str, Have]) -> RecentLog | None:
+        """Return the log of the newest messages; None: it does not reach back to all that a client lacks."""
         self._close_afar()
-        if self._log is None or not self._log.reaches(have):
-            return None
-        return self._log.missed(pattern, content_filter, have, self._buffer.overwritten)
+        return self._log if self._log is not None and self._log.reaches(have) else None
 
     def origins(self) -> list[str]:
         """Return the origin of each code in selections."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +70,10 @@ class MessageColumns:
     def __len__(self) -> int:
         return len(self.run_of)
 
-    def places(self, pattern: str, content_filter: Filter, floors: Places, first: int) -> Places:
-        """Return the places of the messages that match pattern and filter and are above their origin's floor.
+    def places(
+        self, is_wanted: Callable[[str], bool], content_filter: Filter, floors: Places, first: int
+    ) -> Places:
+        """Return the places of the messages whose topic and content are wanted, above their origin's floor.
 
         The `first` messages of the block, refused ones included, do not count.
         """
@@ -80,7 +83,7 @@ class MessageColumns:
             found &= came_before[self.run_of] + self.places_in >= first
         if not found.any():
             return np.empty(0, np.int64)
-        found &= np.array([topic_matches(pattern, topic) for topic in self._topics])[self._topic_of]
+        found &= np.array([is_wanted(topic) for topic in self._topics], dtype=np.bool_)[self._topic_of]
         columns = {name: self._column(name) for name in content_filter.attributes()}
         found &= matching_rows(content_filter, columns, found.shape)
         return np.flatnonzero(found)
@@ -260,6 +263,11 @@ class Selection:
         """Return some of the messages."""
         return Selection(self._columns, self.places[flags])
 
+    def split(self, newest: int) -> tuple[Selection, Selection]:
+        """Return the newest so many messages, and the others."""
+        edge = max(len(self) - newest, 0)
+        return Selection(self._columns, self.places[edge:]), Selection(self._columns, self.places[:edge])
+
     def told(self, names: Sequence[str], now_s: float) -> tuple[bytes, int]:
         """Return the packets end to end, with ids and ages, and the longest size; `names` are origins."""
         columns, texts = self._columns, [each.encode() for each in names]
@@ -306,20 +314,41 @@ class RecentLog:
         self, pattern: str, content_filter: Filter, have: Mapping[str, Have], overwritten: int
     ) -> list[Selection]:
         """Return what a client wants and does not have, but for the first so many, which are overwritten."""
-        selections = []
-        for block in self._blocks:
-            is_had = all(have.get(origin, NOTHING).floor >= end for origin, end in block.ends.items())
-            if is_had or block.first + block.count <= overwritten:
-                continue
-            columns = block.columns(self._origins)
-            floors = np.array([have.get(origin, NOTHING).floor for origin in self._origins] or [0])
-            places = columns.places(pattern, content_filter, floors, overwritten - block.first)
-            selection = Selection(columns, places)
-            if any(each.above for each in have.values()):
-                selection = selection.where(self._not_had(selection, have))
-            if len(selection):
-                selections.append(selection)
-        return selections
+        is_wanted = partial(topic_matches, pattern)
+        found = [
+            self.select(block, is_wanted, content_filter, have, overwritten - block.first)
+            for block in self.blocks(have, overwritten)
+        ]
+        return [each for each in found if len(each)]
+
+    def blocks(self, have: Mapping[str, Have], overwritten: int) -> list[Block]:
+        """Return the blocks with messages that a client may lack; the first so many are overwritten."""
+        return [
+            block
+            for block in self._blocks
+            if block.first + block.count > overwritten
+            and any(have.get(origin, NOTHING).floor < end for origin, end in block.ends.items())
+        ]
+
+    def is_contiguous(self, block: Block) -> bool:
+        """Tell whether the log still holds all that came behind a block."""
+        return self._blocks[0].first <= block.first + block.count
+
+    def select(
+        self,
+        block: Block,
+        is_wanted: Callable[[str], bool],
+        content_filter: Filter,
+        have: Mapping[str, Have],
+        first: int,
+    ) -> Selection:
+        """Return what a client wants and does not have of a block, but for the first so many."""
+        columns = block.columns(self._origins)
+        floors = np.array([have.get(origin, NOTHING).floor for origin in self._origins] or [0])
+        selection = Selection(columns, columns.places(is_wanted, content_filter, floors, first))
+        if any(each.above for each in have.values()):
+            selection = selection.where(self._not_had(selection, have))
+        return selection
 
     def _not_had(self, selection: Selection, have: Mapping[str, Have]) -> Flags:
         """Tell which messages are not among those that a client has above the floor."""

@@ -1,6 +1,7 @@
 """Resuming a subscription: what a subscriber missed while it was away (003, section 5.1).
 
-Resuming is one step, in which nothing else happens: what was kept and is new to the client goes into the
+What was kept is looked through in turns, between which other clients are served (`missed_scan.py`). Resuming
+itself is one step, in which nothing else happens: what came meanwhile is added, all of it goes into the
 session's queue, and the live subscription begins with what the client has as its floor. So no message comes
 twice, and none is left out. The SUBACK states first how much is to come; then come the gaps, and then what
 was missed.
@@ -8,8 +9,10 @@ was missed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol
 
 from betimes.broker.access.authentication import AccessControl
@@ -21,8 +24,10 @@ from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
 from betimes.broker.replay.buffer import ReplayBuffer
+from betimes.broker.replay.missed_scan import MissedScan
 from betimes.broker.replay.recent_log import Selection, are_in_order
 from betimes.language.resume_tokens import HINT, read_resume_token
+from betimes.matching.topics import TopicTree
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING
 from betimes.model.positions import Gap, Have
@@ -43,8 +48,8 @@ ORIGINS_MAX = 1_000  # that one subscriber names, or is told
 GAPS_MAX = 100  # that are told apart
 AHEAD_MAX = 10**9  # numbers by which another broker may be ahead of what came here
 AT_ONCE_BYTES_MAX = 1_000_000  # of missed messages that are sent in one piece
-RESUMED_FILTERS_MAX = 20  # each is looked up in all that is kept, and no other client is served meanwhile
-NO_ROOM = "no room"
+RESUMED_FILTERS_MAX = 20  # of one SUBSCRIBE: they become live in one step
+_number, _born_s = attrgetter("number"), attrgetter("born_s")
 
 
 class KnownBrokers(Protocol):
@@ -165,7 +170,11 @@ def check_resume(hub: ReplayHost, resume: Resume, patterns: Sequence[str], *, is
 
 
 class Resumption:
-    """The answer to one SUBSCRIBE of a client that comes back."""
+    """The answer to one SUBSCRIBE of a client that comes back.
+
+    `steps` looks through what is kept, in as many turns as that takes. `finish` is the one step of resuming:
+    behind it the caller registers the subscriptions, and sends the SUBACK and what was missed.
+    """
 
     def __init__(
         self,
@@ -173,23 +182,75 @@ class Resumption:
         session: Session,
         subscriptions: Sequence[BrokerSubscription],
         resume: Resume,
-        now_s: float,
     ) -> None:
         self._hub = hub
         self._session = session
         self._grants = subscriptions
         self._resume = resume
         self._gaps: list[Gap] = []
+        self._positions: dict[str, int] = {}
         self._deliveries: list[Delivery] = []
         self._selections: list[Selection] = []  # instead, where that is enough
-        if hub.replay is not None:
-            hub.replay.close_run(session.client_id, None, now_s)
-            hub.replay.buffer.returned(session.client_id)
-            self._positions = hub.replay.buffer.settled()
-            if resume.have is not None:
-                self._find(resume.have, now_s)
+        self._scan: MissedScan | None = None
+        self._by_topic: TopicTree[BrokerSubscription] = TopicTree()
+        for each in subscriptions:
+            self._by_topic.add(each.pattern, each)
+
+    def steps(self, now_s: Callable[[], float]) -> Iterator[int]:
+        """Find what is to be sent, the newest first: there may be no room for all that was missed."""
+        replay, have, session = self._hub.replay, self._resume.have, self._session
+        if replay is None or have is None or not self._grants:
+            return
+        replay.close_run(session.client_id, None, now_s())
+        options = self._grants[0].options  # all of one SUBSCRIBE have the same
+        owed = {(each.publication.origin, each.publication.number) for each in session.owed()}
+        rights = session.rights
+
+        def accept(publication: Publication) -> bool:
+            if owed and (publication.origin, publication.number) in owed:
+                return False
+            return rights is None or rights.may_read(publication.topic)
+
+        scan = self._scan = MissedScan(
+            replay,
+            [each.pattern for each in self._grants],
+            EVERYTHING if options is None else options.filter,
+            have,
+            accept,
+            self._hub.limits.queue_bytes_max - session.queue_bytes,
+        )
+        yield from scan.steps()
+        if scan.reads_blocks and self._takes_selections(scan.selections):
+            return
+        yield from scan.read_selections()
+        found, scan.publications = in_order(scan.publications, len(self._grants) > 1), []
+        for number, publication in enumerate(found):
+            self._add(publication, now_s())
+            if number % 100 == 99:
+                yield 50
+
+    def finish(self, now_s: float) -> None:
+        """Look at what came since; nothing else may happen before the subscriptions are registered."""
+        replay, scan = self._hub.replay, self._scan
+        if replay is None:
+            self._positions = {self._hub.name: self._hub.next_number - 1}
+            return
+        replay.close_run(self._session.client_id, None, now_s)
+        replay.buffer.returned(self._session.client_id)
+        self._positions = replay.buffer.settled()
+        if scan is None:
+            return
+        self._gaps = scan.finish()
+        is_quick = scan.reads_blocks and not self._deliveries
+        if is_quick and self._takes_selections(scan.selections):
+            self._find_late(scan.selections, now_s)
         else:
-            self._positions = {hub.name: hub.next_number - 1}
+            for _ in scan.read_selections():
+                pass
+            for each in in_order(scan.publications, len(self._grants) > 1):
+                self._add(each, now_s)
+        self._gaps += scan.unsent()
+        self._scan = None
 
     @property
     def is_whole(self) -> bool:
@@ -224,25 +285,20 @@ class Resumption:
         for gap in gaps:
             message = gap_message(self._hub.name, self._session.client_id, gap, now_s)
             self._session.offer(Delivery(message, subscription_ids=identifiers[:1] or None), now_s)
-        for delivery in self._deliveries:
-            self._session.offer(delivery, now_s)
+        self._session.offer_all(self._deliveries, now_s)
         if self._selections:
             self._send_selections(self._grants[0], now_s)
 
     def _send_selections(self, subscription: BrokerSubscription, now_s: float) -> None:
-        """Send what fits at once, as one piece; the rest joins the line one by one."""
+        """Send what was found as one piece; what cannot go so joins the line one by one."""
         replay, connection, recorder = self._hub.replay, self._session.ready(), self._hub.recorder
         assert replay is not None, "what is sent was kept"
-        names, pieces, count, room = replay.origins(), list[bytes](), 0, AT_ONCE_BYTES_MAX
+        names, pieces, count = replay.origins(), list[bytes](), 0
         while connection is not None and count < len(self._selections):
-            selection = self._selections[count]
-            if selection.size_bytes > room:
-                break
-            data, longest = selection.told(names, now_s)
+            data, longest = self._selections[count].told(names, now_s)
             if longest > connection.packet_bytes_max:
                 break
             pieces.append(data)
-            room -= len(data)
             count += 1
         sent, left = self._selections[:count], self._selections[count:]
         if connection is not None and sent:
@@ -257,64 +313,37 @@ class Resumption:
         for each in [each for selection in left for each in selection.publications()]:
             self._session.offer(self._delivery(each, [subscription]), now_s)
 
-    def _find_selections(self, have: Mapping[str, Have], now_s: float) -> bool:
-        """Find what is to be sent in a way that is quick for thousands of messages; False if it cannot be."""
-        replay, session, subscription = self._hub.replay, self._session, self._grants[0]
-        assert replay is not None, "there is something to resume from"
+    def _takes_selections(self, selections: Sequence[Selection]) -> bool:
+        """Tell whether what was found can be sent in a way that is quick for thousands of messages."""
+        session, subscription = self._session, self._grants[0]
         connection = session.ready()
         if len(self._grants) > 1 or connection is None or not connection.takes_plain or session.owed():
             return False
         if session.rights is not None or subscription.no_local or subscription.identifier is not None:
             return False
-        wanted = EVERYTHING if subscription.options is None else subscription.options.filter
-        selections = replay.selections(subscription.pattern, have, wanted)
-        if selections is None or not are_in_order(selections):
-            return False
-        if not all(each.is_plain(subscription.qos) for each in selections):
+        if sum(each.size_bytes for each in selections) > AT_ONCE_BYTES_MAX:
             return False
         taken = sum(each.size_bytes + 2 * OVERHEAD_BYTES * len(each) for each in selections)
         if taken > self._hub.limits.queue_bytes_max - session.queue_bytes:
             return False
-        self._gaps = replay.buffer.missing(subscription.pattern, have)
+        return are_in_order(selections) and all(each.is_plain(subscription.qos) for each in selections)
+
+    def _find_late(self, selections: Sequence[Selection], now_s: float) -> None:
+        """Sort out what is too late by now."""
+        subscription, takes_late = self._grants[0], self._resume.late_too
         for selection in selections:
-            takes_late = self._resume.late_too
             late = selection.void(now_s) if takes_late else selection.late(now_s, bound_s_of(subscription))
             for each in selection.where(late).publications():
-                self._add(each, [subscription], now_s)
+                self._add(each, now_s)
             self._selections.append(selection.where(~late))
-        return True
 
-    def _find(self, have: Mapping[str, Have], now_s: float) -> None:
-        """Find what is to be sent, the newest first: there may be no room for all that was missed."""
-        assert self._hub.replay is not None, "there is something to resume from"
-        if self._find_selections(have, now_s):
-            return
-        wanted: dict[tuple[str, int], tuple[Publication, list[BrokerSubscription]]] = {}
-        owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}
-        room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
-        for subscription in self._grants:
-            options, rights = subscription.options, self._session.rights
-            content_filter = EVERYTHING if options is None else options.filter
-            found, gaps = self._hub.replay.missed(subscription.pattern, have, content_filter)
-            self._gaps += [each for each in gaps if each not in self._gaps]
-            while found and room > 0:
-                each = found.pop()
-                key = (each.origin, each.number)
-                is_own = subscription.no_local and each.publisher == self._session.client_id
-                if key in owed or is_own or (rights is not None and not rights.may_read(each.topic)):
-                    continue
-                if key not in wanted:
-                    room -= each.size_bytes + OVERHEAD_BYTES
-                wanted.setdefault(key, (each, []))[1].append(subscription)
-            self._gaps += _unsent(found)
-        # What several patterns found is in no order any more.
-        order = sorted(wanted) if len(self._grants) > 1 else reversed(wanted)
-        for key in list(order):
-            self._add(*wanted[key], now_s)
-
-    def _add(self, publication: Publication, subscriptions: list[BrokerSubscription], now_s: float) -> None:
+    def _add(self, publication: Publication, now_s: float) -> None:
         """Take one message that was missed into what is to be sent, unless it is too late by now."""
-        delivery = self._delivery(publication, subscriptions)
+        own = publication.publisher == self._session.client_id
+        wanting = [each for each in self._by_topic.match(publication.topic) if not (own and each.no_local)]
+        if not wanting:
+            return
+        delivery = self._delivery(publication, wanting)
         if delivery.too_late(now_s):
             self._hub.lose(delivery, Reason.EXPIRED, now_s)
         else:
@@ -329,20 +358,21 @@ class Resumption:
         return delivery_of(publication, subscriptions[0], retain=False, kind=kind)
 
 
+def in_order(publications: Sequence[Publication], by_origin: bool) -> list[Publication]:
+    """Return messages in order for each origin: one origin behind the other, or by when they were born."""
+    flows: dict[str, list[Publication]] = {}
+    for each in publications:
+        flows.setdefault(each.origin, []).append(each)
+    for flow in flows.values():
+        flow.sort(key=_number)  # some may have been overtaken on their way
+    if by_origin:
+        return [each for origin in sorted(flows) for each in flows[origin]]
+    return list(heapq.merge(*flows.values(), key=_born_s))
+
+
 def position_properties(positions: Mapping[str, int]) -> list[tuple[str, str]]:
     """Return positions as the user properties of a SUBACK."""
     return [(POSITION, f"{origin}:{number}") for origin, number in list(positions.items())[:ORIGINS_MAX]]
-
-
-def _unsent(left: list[Publication]) -> list[Gap]:
-    """Return the gaps of what there is no room for."""
-    numbers: dict[str, list[int]] = {}
-    for each in left:
-        numbers.setdefault(each.origin, []).append(each.number)
-    return [
-        Gap(origin=origin, first=min(lost), last=max(lost), at_most=len(lost), why=NO_ROOM)
-        for origin, lost in numbers.items()
-    ]
 
 
 def few(gaps: list[Gap]) -> list[Gap]:

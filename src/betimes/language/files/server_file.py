@@ -154,6 +154,8 @@ def _read_limits(table: TomlTable) -> Limits:
         keys_max=table.optional("keys", count_between(0, COUNT_MAX), usual.keys_max),
         queue_bytes_max=table.optional("queue_size", _bytes, usual.queue_bytes_max),
         queues_bytes_max=table.optional("queues_size", _bytes, usual.queues_bytes_max),
+        memory_bytes_max=table.optional("memory", _bytes, usual.memory_bytes_max),
+        user_memory_bytes_max=table.optional("user_memory", _bytes, usual.user_memory_bytes_max),
         connect_within_s=table.optional("connect_within", _duration, usual.connect_within_s),
         keep_alive_s_max=table.optional("keep_alive", _keep_alive_s, usual.keep_alive_s_max),
         session_expiry_s_max=table.optional("session_expiry", _expiry_s, usual.session_expiry_s_max),

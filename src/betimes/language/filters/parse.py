@@ -46,6 +46,7 @@ from betimes.model.filters import Box, Constraint, Filter, Interval, TextSet
 
 NESTING_MAX = 32
 CACHED_TEXTS_MAX, CACHED_LENGTH_MAX = 2_048, 256  # length in letters
+REFUSALS_MAX = 256  # texts whose refusal is remembered, of 10,000 letters at most
 
 _OPERAND = "an attribute or a value"
 _VALUE = "a value"
@@ -123,8 +124,23 @@ def parse_filter(text: str, boxes_max: int = BOXES_MAX) -> Filter:
 
 
 def read_filter(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
-    """Return the filter of a text together with the attributes it mentions; short texts are cached."""
-    return _cached(text, boxes_max) if len(text) <= CACHED_LENGTH_MAX else parse_uncached(text, boxes_max)
+    """Return the filter of a text together with the attributes it mentions.
+
+    Short texts are cached, and so are refusals of any text: a client that repeats one costs nearly nothing.
+    """
+    refusal = _refused.get((text, boxes_max))
+    if refusal is not None:
+        raise TextError(*refusal)
+    try:
+        if len(text) <= CACHED_LENGTH_MAX:
+            return _cached(text, boxes_max)
+        return parse_uncached(text, boxes_max)
+    except TextError as error:
+        if len(text) <= TEXT_LENGTH_MAX:
+            if len(_refused) >= REFUSALS_MAX:
+                del _refused[next(iter(_refused))]
+            _refused[text, boxes_max] = (error.text, error.position, error.problem, error.hint)
+        raise
 
 
 def parse_uncached(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
@@ -135,6 +151,8 @@ def parse_uncached(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
     return parse_fully(text, boxes_max)
 
 
+# What their errors say, the oldest first: an error itself would keep all that led to it.
+_refused: dict[tuple[str, int], tuple[str, int, str, str]] = {}
 _cached = lru_cache(maxsize=CACHED_TEXTS_MAX)(parse_uncached)
 
 
