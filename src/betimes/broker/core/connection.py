@@ -123,7 +123,8 @@ class Connection(Outbox):
         if self.is_busy:
             self.wire.put_by(data)
             return
-        self._begin_turn(now_s)
+        if now_s != self.turn_s:  # a driver may read a socket several times in one turn
+            self._begin_turn(now_s)
         self._feed(data, now_s)
 
     def _feed(self, data: bytes, now_s: float) -> None:
@@ -133,6 +134,7 @@ class Connection(Outbox):
         except PacketError as error:
             packets, self._failure = error.packets, Refusal(error.reason_code, error.problem)
         self._counters.packets_received += len(packets)
+        self._spent += len(packets)
         self._handle_all(packets, now_s)
         if self.wire.rest_bytes > REST_BYTES_FREE or self._rest_charged:
             self._charge_rest(now_s)
@@ -339,7 +341,7 @@ class Connection(Outbox):
     def _handle_all(self, packets: list[Item], now_s: float, *, is_rest: bool = False) -> None:
         handle, count = self._handler.handle, 0
         for packet in packets:
-            if self.closing or self._spent >= TURN_UNITS:
+            if self.closing or (self._spent >= TURN_UNITS and count):
                 break
             count += 1
             if self.unproven is None and self.awaiting is None:
@@ -368,7 +370,7 @@ class Connection(Outbox):
         if self._failure is not None:
             failure, self._failure = self._failure, None
             self.hang_up(failure, now_s)
-        elif self.wire.has_more and not self.is_held:
+        elif (self.wire.has_more or self._spent >= TURN_UNITS) and not self.is_held:
             self._take_another_turn()
 
     def _keep_pace(self, paces: list[TokenBucket], packets: list[Item], now_s: float) -> None:

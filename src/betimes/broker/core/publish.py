@@ -36,6 +36,7 @@ from betimes.mqtt.reason_codes import FAILED, DisconnectCode, PublishCode, Refus
 _QUOTA_EXCEEDED = PublishCode.QUOTA_EXCEEDED
 _AT_MOST_ONCE, _AT_LEAST_ONCE = mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE
 ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
+PROPERTIES_PER_UNIT = 8  # user properties of a publication that are read and kept for one unit of work
 
 Control = Callable[[mqtt5.PublishPacket, str, float], PublishCode | None]
 
@@ -94,6 +95,9 @@ class Publishing:
                 return
             topic = found
             packet = spelled_out(packet, topic)
+        properties = packet.user_properties
+        if properties:
+            connection.spend(len(properties) // PROPERTIES_PER_UNIT)
         qos, session = packet.qos, connection.session
         assert session is not None, "only CONNECT comes without a session"
         if qos is _AT_MOST_ONCE:
