@@ -22,6 +22,7 @@ class Grants:
     sessions_max: int = COUNT_UNBOUNDED
     subscriptions_max: int = COUNT_UNBOUNDED
     publications_per_s_max: float = math.inf
+    memory_bytes_max: int | None = None  # of what the broker keeps for it; None: as the limits say
 
 
 # Where no client can prove who it is, all clients are equal: their bounds keep them from locking up a link.

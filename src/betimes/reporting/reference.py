@@ -151,6 +151,7 @@ unused = "5m"  # a guarantee lapses after so long without a message; left out: n
 sessions = 20  # sessions at one broker
 subscriptions = 1000  # subscriptions at one broker
 publish_rate = 200  # publications a second of all its clients together
+memory = "64MB"  # memory for what the broker keeps for it; left out: `user_memory` of `[limits]`
 """)
 
 PROPERTIES = _entries("""\

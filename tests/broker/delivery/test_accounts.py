@@ -159,8 +159,16 @@ def test_accounts_out_of_use_are_forgotten():
         accounts.of(f"user {number}")
     used = accounts.of("ann")
     used.sessions += 1
-    accounts.review(0.0)
+    assert len(accounts.take_idle()) == 100
     assert list(accounts) == [used]
+
+
+def test_memory_is_granted_by_account():
+    hub = new_hub(access_control=ann(memory_bytes_max=30_000))
+    assert Client(hub, "c1", username="ann").connack.reason_code.value == 0
+    others = [Client(hub, f"c{number}", username="ann").connack.reason_code.value for number in range(2, 9)]
+    assert QUOTA_EXCEEDED in others
+    assert Client(hub, "other", username="bob").connack.reason_code.value == 0
 
 
 def flooded_shares(*, flood: bool, access: AccessControl, user: str | None) -> tuple[int, int]:

@@ -105,13 +105,16 @@ def test_all_is_given_back_when_clients_and_messages_are_gone(name):
 
 
 def test_a_user_is_bounded_and_others_go_on():
-    accounts = MemoryAccounts(1000, lambda user: 600 if user is None else 500)
-    anonymous, anna = accounts.of(None), accounts.of("anna")
+    accounts = MemoryAccounts(1000)
+    anonymous, anna = accounts.of("anonymous clients", 600), accounts.of("user anna", 500)
     anonymous.charge(600)
     assert not anonymous.fits(1)
     assert anna.fits(400)
     assert not anna.fits(401)
-    assert accounts.by_user() == {None: 600, "anna": 0}
+    accounts.forget(["anonymous clients", "user anna", "user bob"])
+    assert accounts.of("anonymous clients", 700) is anonymous, "something is charged to it"
+    assert anonymous.fits(100)
+    assert accounts.of("user anna", 500) is not anna
 
 
 def test_retained_messages_beyond_the_bound_are_refused():
@@ -132,7 +135,7 @@ def test_subscriptions_beyond_the_bound_are_refused_and_say_why():
     suback = Client(hub).subscribe(*[f"{number}/{DEEP_WILD}" for number in range(100)])
     assert suback.reason_codes[0] is SubscribeCode.GRANTED_QOS_AT_MOST_ONCE
     assert suback.reason_codes[-1] is SubscribeCode.QUOTA_EXCEEDED
-    assert "1000000 bytes for one user" in suback.reason_str
+    assert "1000000 bytes for one account" in suback.reason_str
     assert hub.memory.taken_bytes <= 1_000_000
 
 

@@ -23,6 +23,7 @@ bandwidth = "40KB/s"
 unused = "5m"
 sessions = 5
 publish_rate = 100
+memory = "1MB"
 [groups.trucks]
 members = ["t1", "t2"]
 money = 10
@@ -40,6 +41,7 @@ def test_every_key_is_read_and_users_inherit_from_the_default():
         sessions_max=5,
         subscriptions_max=100,
         publications_per_s_max=100.0,
+        memory_bytes_max=1_000_000,
     )
     group = settings.groups["trucks"]
     assert group.members == {"t1", "t2"}

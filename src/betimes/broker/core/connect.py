@@ -54,7 +54,7 @@ def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: 
         connection.refuse(ConnectCode.QUOTA_EXCEEDED, text)
         return
     if not hub.has_room_for(packet, client_id, user):
-        connection.refuse(ConnectCode.QUOTA_EXCEEDED, hub.memory.of(user).problem)
+        connection.refuse(ConnectCode.QUOTA_EXCEEDED, hub.memory_of(user).problem)
         return
     if not hub.may_connect(connection, packet, client_id, user, now_s):
         return

@@ -55,7 +55,7 @@ class PacketHandlers:
     @property
     def strangers(self) -> UserMemory:
         """Return the account of clients that are no user, or not yet."""
-        return self.hub.memory.of(None)
+        return self.hub.memory_of(None)
 
     @property
     def packet_bytes_max(self) -> int:

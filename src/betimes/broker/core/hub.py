@@ -24,7 +24,7 @@ from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.memory_account import (
     SESSION_BYTES,
     MemoryAccounts,
-    UserLimit,
+    UserMemory,
     subscription_bytes,
     will_bytes,
 )
@@ -63,13 +63,11 @@ class Hub:
         replay: ReplayBuffer | None = None,
         keys_table: Table | None = None,
         note_retained: Note | None = None,
-        user_memory_max: UserLimit | None = None,
     ) -> None:
         self.name = name
         self.access_control = access_control
         self.limits = limits or Limits()
-        usual = self.limits.user_memory_bytes_max
-        self.memory = MemoryAccounts(self.limits.memory_bytes_max, user_memory_max or (lambda _user: usual))
+        self.memory = MemoryAccounts(self.limits.memory_bytes_max)
         self.sessions: dict[str, Session] = {}
         self.outboxes = Outboxes()
         self.counters = self.outboxes.counters
@@ -127,6 +125,12 @@ class Hub:
         """Return the account of a user; None: of all clients without one."""
         return self._accounts.of(user)
 
+    def memory_of(self, user: str | None) -> UserMemory:
+        """Return what the clients of a user's account take of memory, and may take."""
+        account, usual = self.account_of(user), self.limits.user_memory_bytes_max
+        granted = account.grants.memory_bytes_max
+        return self.memory.of(account.name, usual if granted is None else granted)
+
     def may_connect(
         self,
         connection: Connection,
@@ -180,7 +184,7 @@ class Hub:
         """Tell whether the user of a CONNECT has room for its session and its will."""
         old = self.sessions.get(client_id)
         known = 0 if old is None else SESSION_BYTES + old.will_bytes
-        return self.memory.of(user).fits(SESSION_BYTES + will_bytes(packet.will) - known)
+        return self.memory_of(user).fits(SESSION_BYTES + will_bytes(packet.will) - known)
 
     @staticmethod
     def _charge_will(session: Session, size: int) -> None:
@@ -231,6 +235,7 @@ class Hub:
         self._publish_due_wills(now_s)
         for account in self._accounts.review(now_s):
             self.network.repriced(account)
+        self.memory.forget(self._accounts.take_idle())
         self.network.tick(now_s)
         for extension in self._extensions:
             extension.tick(now_s)
@@ -297,7 +302,7 @@ class Hub:
             lose=self.publishing.lose,
             recorder=self.recorder,
             backpressure=self.outboxes.backpressure,
-            memory=self.memory.of(user),
+            memory=self.memory_of(user),
         )
         session.memory.charge(SESSION_BYTES)
         if self.limits.publications_per_s_max < math.inf:

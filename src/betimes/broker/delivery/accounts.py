@@ -119,15 +119,19 @@ class Accounts:
         return account
 
     def review(self, now_s: float) -> list[Account]:
-        """Return the accounts whose prices count for another amount from now on; forget those out of use."""
+        """Return the accounts whose prices count for another amount from now on."""
         past_s = REVIEW_EVERY_S if self._reviewed_s is None else now_s - self._reviewed_s
         if past_s < REVIEW_EVERY_S:
             return []
         self._reviewed_s = now_s
-        changed = [each for each in self._accounts.values() if each.review(past_s)]
-        for account in [each for each in self._accounts.values() if each.is_idle]:
-            del self._accounts[account.name]
-        return changed
+        return [each for each in self._accounts.values() if each.review(past_s)]
+
+    def take_idle(self) -> list[str]:
+        """Forget the accounts that are out of use, and return their names. O(accounts)."""
+        idle = [each.name for each in self._accounts.values() if each.is_idle]
+        for name in idle:
+            del self._accounts[name]
+        return idle
 
 
 def _pace(grants: Grants) -> TokenBucket | None:

@@ -1,9 +1,9 @@
-"""The memory that clients make a broker use, by user and in all, and its bounds.
+"""The memory that clients make a broker use, by account and in all, and its bounds.
 
-Whatever a client can make the broker keep is charged to its user: sessions, subscriptions, messages that are
-queued or in flight, retained messages, wills, topic aliases, incomplete packets, and what it does not read.
-Clients without a user name count as one user together. What does not fit is refused with 0x97 (quota
-exceeded), or lost with a reason. Publications of QoS 0 that go out at once are not charged.
+Whatever a client can make the broker keep is charged to its account: sessions, subscriptions, messages that
+are queued or in flight, retained messages, wills, topic aliases, incomplete packets, and what it does not
+read. Clients without a user name share one account. What does not fit is refused with 0x97 (quota exceeded),
+or lost with a reason. Publications of QoS 0 that go out at once are not charged.
 
 Sizes are estimates, measured in `tests/broker/delivery/test_memory_account.py` to be no less than what Python
 takes.
@@ -11,7 +11,7 @@ takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,32 +29,32 @@ TEXT_BYTES = 100  # of a text, besides its letters
 PROPERTY_BYTES = 160  # of a user property, besides its letters
 NUMBER_BYTES = 100  # of a number in a set
 
-UserLimit = Callable[[str | None], int]
-
 
 class MemoryAccounts:
-    """The accounts of all users of a broker; `limit_of` returns the bound of a user (None: anonymous)."""
+    """The memory of all accounts of a broker."""
 
-    def __init__(self, bytes_max: int, limit_of: UserLimit) -> None:
+    def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.taken_bytes = 0
-        self._limit_of = limit_of
-        self._users: dict[str | None, UserMemory] = {}
+        self._accounts: dict[str, UserMemory] = {}
 
-    def of(self, user: str | None) -> UserMemory:
-        """Return the account of a user; None is the one that all anonymous clients share."""
-        account = self._users.get(user)
-        if account is None:
-            account = self._users[user] = UserMemory(self, self._limit_of(user))
-        return account
+    def of(self, account: str, bytes_max: int) -> UserMemory:
+        """Return the memory of an account, which is bounded by so many bytes from now on."""
+        memory = self._accounts.get(account)
+        if memory is None:
+            memory = self._accounts[account] = UserMemory(self, bytes_max)
+        memory.bytes_max = bytes_max
+        return memory
 
-    def by_user(self) -> dict[str | None, int]:
-        """Return how many bytes each user takes."""
-        return {user: account.taken_bytes for user, account in self._users.items()}
+    def forget(self, accounts: Iterable[str]) -> None:
+        """Forget accounts to which nothing is charged."""
+        for account in accounts:
+            if account in self._accounts and not self._accounts[account].taken_bytes:
+                del self._accounts[account]
 
 
 class UserMemory:
-    """What one user takes; each call is O(1)."""
+    """What one account takes; each call is O(1)."""
 
     __slots__ = ("_all", "bytes_max", "taken_bytes")
 
@@ -78,12 +78,12 @@ class UserMemory:
         """Return why something is refused, for its client."""
         if self._all.taken_bytes - self.taken_bytes > self._all.bytes_max - self.bytes_max:
             return f"the broker keeps no more than {self._all.bytes_max} bytes for all clients"
-        return f"the broker keeps no more than {self.bytes_max} bytes for one user"
+        return f"the broker keeps no more than {self.bytes_max} bytes for one account"
 
 
 def unbounded() -> UserMemory:
     """Return an account without a bound, for what belongs to no user."""
-    return MemoryAccounts(1 << 62, lambda _user: 1 << 62).of(None)
+    return MemoryAccounts(1 << 62).of("", 1 << 62)
 
 
 def subscription_bytes(subscription: BrokerSubscription) -> int:

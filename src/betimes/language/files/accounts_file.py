@@ -5,6 +5,8 @@ TOML in, `AccountSettings` out; every table and key is optional. One `FileMistak
 
 from __future__ import annotations
 
+import math
+
 from betimes.language.files.scenario_file import data_rate, duration
 from betimes.language.files.table_reader import (
     PRICE_MAX,
@@ -16,8 +18,10 @@ from betimes.language.files.table_reader import (
     described,
     number_between,
     positive,
+    quantity,
     read_toml,
 )
+from betimes.language.quantities import read_size_kb
 from betimes.language.suggestions import quoted
 from betimes.model.account_settings import COUNT_UNBOUNDED, AccountSettings, Grants, Group
 
@@ -25,6 +29,7 @@ MEMBERS_MAX = 100_000
 ACCOUNTS_MAX = 100_000
 _money = number_between(0.0, 1e12)
 _rate = number_between(0.01, COUNT_UNBOUNDED)
+_size_kb = positive(quantity(read_size_kb, "64MB"))
 _count = count_between(0, COUNT_UNBOUNDED)
 
 
@@ -75,7 +80,12 @@ def _read_grants(table: TomlTable, usual: Grants) -> Grants:
         sessions_max=table.optional("sessions", _count, usual.sessions_max),
         subscriptions_max=table.optional("subscriptions", _count, usual.subscriptions_max),
         publications_per_s_max=table.optional("publish_rate", _rate, usual.publications_per_s_max),
+        memory_bytes_max=table.optional("memory", _bytes, usual.memory_bytes_max),
     )
+
+
+def _bytes(value: object) -> int:
+    return math.ceil(_size_kb(value) * 1000.0)
 
 
 def _members(value: object) -> frozenset[str]:
