@@ -15,7 +15,7 @@ from tests.broker.talking import Client, new_hub
 from betimes.broker.composition import federate
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.replay import resume as resuming
-from betimes.broker.replay.resume import read_resume
+from betimes.broker.replay.resume import CLOCK_BACK, read_resume
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.telemetry import Reason
@@ -370,3 +370,17 @@ def test_what_is_larger_than_the_client_takes_does_not_keep_the_rest_from_it():
     resume(ben, "b1:0")
     assert ids(ben) == ["b1:1", "b1:3"]
     assert hub.counters.lost[Reason.TOO_LARGE] == 1
+
+
+def test_a_position_of_a_life_whose_clock_was_ahead_resumes_from_now_and_a_gap_says_so():
+    """A broker without a store restarts with its clock an hour back. Before: 0 of 5, no gap."""
+    hub, anna = publishing(3)
+    ben = Client(hub, "ben")
+    suback = resume(ben, f"b1:{3_600 * 10**6}")
+    assert suback.reason_codes[0].value == 0
+    (gap,) = [json.loads(payload) for topic, payload in ben.got() if topic.startswith("$betimes/gap/")]
+    assert (gap["origin"], gap["last"], gap["why"]) == ("b1", 3, CLOCK_BACK)
+    for number in range(5):
+        anna.publish("t/1", b"%d" % number)
+    assert ids(ben) == [f"b1:{number}" for number in range(4, 9)]
+    assert resume(Client(hub, "eve"), f"b1:{2 * 86_400 * 10**6}").reason_codes[0].value == 0x83

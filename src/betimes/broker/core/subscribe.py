@@ -8,6 +8,7 @@ the SUBACK is sent. A packet with many filters takes several turns (`Work`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import mqtt5
@@ -53,7 +54,7 @@ def handle_subscribe(hub: Hub, connection: Connection, packet: mqtt5.SubscribePa
             _read_range(hub, connection, request, now_s)
             return
         if request.resume is not None:
-            check_resume(hub, request.resume, request.filters)
+            request = replace(request, resume=check_resume(hub, request.resume, request.filters))
     except TextError as error:
         connection.spend(REFUSED_UNITS)
         refused = [SubscribeCode.IMPLEMENTATION_SPECIFIC_ERROR] * len(packet.topic_filters)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Protocol
 
@@ -46,6 +46,9 @@ from betimes.mqtt.packets import OVERHEAD_BYTES
 
 ORIGINS_MAX = 1_000  # that one subscriber names, or is told
 GAPS_MAX = 100  # that are told apart
+# Numbers begin with the clock's microseconds: so far ahead is a position of a life whose clock was ahead.
+CLOCK_BACK_MIN, CLOCK_BACK_MAX = 10**6, 86_400 * 10**6
+CLOCK_BACK = "the broker restarted with its clock set back"
 AHEAD_MAX = 10**9  # numbers by which another broker may be ahead of what came here
 AT_ONCE_BYTES_MAX = 1_000_000  # of missed messages that are sent in one piece
 RESUMED_FILTERS_MAX = 20  # of one SUBSCRIBE: they become live in one step
@@ -101,6 +104,7 @@ class Resume:
 
     have: Mapping[str, Have] | None = None
     late_too: bool = False
+    unknown: tuple[Gap, ...] = ()  # what the client may have missed of a life that is not remembered
 
 
 class LateDelivery(Delivery):
@@ -138,13 +142,19 @@ def read_resume(properties: Iterable[tuple[str, str]]) -> Resume | None:
     return Resume(have=have, late_too=bool(late))
 
 
-def check_resume(hub: ReplayHost, resume: Resume, patterns: Sequence[str], *, is_range: bool = False) -> None:
-    """Refuse, as a TextError, positions that no broker can have sent, and what cannot be resumed here."""
+def check_resume(
+    hub: ReplayHost, resume: Resume, patterns: Sequence[str], *, is_range: bool = False
+) -> Resume:
+    """Refuse, as a TextError, positions that no broker can have sent, and what cannot be resumed here.
+
+    Return what to go by: a position of an earlier life of this broker, whose clock was ahead, is replaced by
+    the present one, and a gap says that what was published before is lost to the client.
+    """
     for pattern in patterns:
         if pattern.startswith("$share/"):
             raise TextError(pattern, 0, f"a shared subscription cannot resume: leave out {RESUME_AFTER}")
     if resume.have is None:
-        return
+        return resume
     if len(patterns) > RESUMED_FILTERS_MAX and not is_range:
         problem = f"at most {RESUMED_FILTERS_MAX} topic filters resume in one SUBSCRIBE"
         raise TextError(patterns[RESUMED_FILTERS_MAX], 0, problem, "send several SUBSCRIBE packets")
@@ -152,7 +162,7 @@ def check_resume(hub: ReplayHost, resume: Resume, patterns: Sequence[str], *, is
         raise TextError(RESUME_AFTER, 0, f"{hub.name} keeps nothing to resume from", HINT)
     highest = hub.replay.buffer.highest()
     known = {hub.name, *highest, *hub.network.brokers()}
-    for origin, had in resume.have.items():
+    for origin, had in list(resume.have.items()):
         text = f"{origin}:{had.highest}"
         if origin not in known:
             missing = hub.network.neighbours_down()
@@ -164,9 +174,16 @@ def check_resume(hub: ReplayHost, resume: Resume, patterns: Sequence[str], *, is
             last = hub.replay.last_number
         else:  # it may be ahead of what has come here, but not by so much
             last = max(highest.get(origin, 0), hub.network.first_number_of(origin)) + AHEAD_MAX
-        if had.highest > last:
+        ahead = had.highest - last
+        if origin == hub.name and not is_range and CLOCK_BACK_MIN <= ahead <= CLOCK_BACK_MAX:
+            gap = Gap(origin=origin, first=0, last=last, at_most=last, why=CLOCK_BACK)
+            resume = replace(
+                resume, have={**resume.have, origin: Have(floor=last)}, unknown=(*resume.unknown, gap)
+            )
+        elif ahead > 0:
             problem = f"this is from the future: {origin} has not numbered so far"
             raise TextError(text, len(origin) + 1, problem, HINT)
+    return resume
 
 
 class Resumption:
@@ -232,6 +249,7 @@ class Resumption:
     def finish(self, now_s: float) -> None:
         """Look at what came since; nothing else may happen before the subscriptions are registered."""
         replay, scan = self._hub.replay, self._scan
+        self._gaps = list(self._resume.unknown)
         if replay is None:
             self._positions = {self._hub.name: self._hub.next_number - 1}
             return
@@ -240,7 +258,7 @@ class Resumption:
         self._positions = replay.buffer.settled()
         if scan is None:
             return
-        self._gaps = scan.finish()
+        self._gaps += scan.finish()
         is_quick = scan.reads_blocks and not self._deliveries
         if is_quick and self._takes_selections(scan.selections):
             self._find_late(scan.selections, now_s)
