@@ -309,6 +309,8 @@ class PlainSubscriber(Actor):
         """Take in a message, which is new as far as MQTT can tell."""
         message = bytes(packet.payload).decode()
         self._received[message] += 1
+        if self.has_session:
+            self.log.note(0.0, f"{self.client_id} got {message} as {packet.packet_id} at {self.broker}")
         event_id = _id_of(packet)
         if event_id is not None:
             self.log.numbered.setdefault(message, set()).add(event_id)

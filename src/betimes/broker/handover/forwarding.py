@@ -155,6 +155,7 @@ class Forwarders:
         """Take in what came for a client where its session was before, and confirm it."""
         transfer = TransferId(*message.id, source)
         taken = self._taken.get(transfer)
+        log.info("session of %s: %d messages follow from %s", message.client_id, len(message.numbers), source)
         for number, (publication, values) in zip(message.numbers, rows.deliveries, strict=False):
             if taken is None or number > taken.last:
                 self._take_one(transfer, message.client_id, publication, values, now_s)

@@ -360,7 +360,8 @@ class Handovers(Extension):
             since = self.forwarders.came(session, TransferId(*message.id, source), now_s)
             inquiry.has_come = True
             self.taken += 1
-            log.info("session of %s: taken over from %s", client_id, source)
+            count = len(fetch.rows.deliveries)
+            log.info("session of %s: taken over from %s with %d messages", client_id, source, count)
             self._say_to(source, SessionTaken(id=message.id, since=since), now_s)
             self._admit(fetch, FetchSignal.COMPLETE, now_s)
 

@@ -245,7 +245,6 @@ class OutgoingSessions:
         self._forget(transfer)
         self._forwarders.gave(transfer.id, now_s)
         self.count += 1
-        log.info("session of %s: handed over to %s", client_id, transfer.id.asker)
         for each in () if transfer.writer is None else transfer.writer.too_large:
             if isinstance(each, Delivery):
                 self._hub.publishing.lose(each, Reason.TOO_LARGE, now_s)
@@ -265,6 +264,9 @@ class OutgoingSessions:
             arrival=arrival,
         )
         late = [each for each in owed if each.qos and each not in transfer.snapshot]
+        log.info(
+            "session of %s: handed over to %s, %d messages follow", client_id, transfer.id.asker, len(late)
+        )
         self._forwarders.begin(stay, session, late, now_s)
 
     def _say(self, transfer: _Transfer, message: SessionMessage, now_s: float) -> None:

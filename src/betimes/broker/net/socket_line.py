@@ -7,6 +7,7 @@ it waits in its session, where it can still be dropped when it is too late.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import Callable
@@ -288,7 +289,8 @@ class SocketLine(asyncio.Protocol):
     def _end_writing(self) -> None:
         assert self.transport is not None, "nothing ends before it has begun"
         if self.transport.can_write_eof():
-            self.transport.write_eof()
+            with contextlib.suppress(RuntimeError):  # of uvloop: the transport was aborted just now
+                self.transport.write_eof()
             self._read_to_the_end()
         else:
             self.transport.close()
