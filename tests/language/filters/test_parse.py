@@ -475,4 +475,4 @@ def test_a_refusal_is_remembered_and_says_the_same_again():
             module.read_filter(text)
         told.append(str(caught.value))
     assert told[0] == told[1]
-    assert (text, module.BOXES_MAX) in module._refused
+    assert any(known == text for known, _ in module._refused)
