@@ -167,12 +167,13 @@ def test_incomplete_packets_beyond_the_bound_end_their_connection():
     assert hub.memory.taken_bytes <= 250_000
 
 
-def test_what_clients_do_not_read_is_bounded_while_it_lies_in_outboxes():
+@pytest.mark.parametrize("qos", [0, 1])
+def test_what_clients_do_not_read_is_bounded_while_it_lies_in_outboxes(qos):
     hub = new_hub(user_memory_bytes_max=3_000_000)
     for number in range(20):
-        Client(hub, f"c{number}").subscribe("t", subscription_id=number + 1)
-    Client(hub, "publisher").publish("t", b"x" * 1_000_000)
-    assert hub.memory.taken_bytes < 4_500_000
+        Client(hub, f"c{number}").subscribe("t", qos=qos, subscription_id=number + 1)
+    Client(hub, "publisher").publish("t", b"x" * 1_000_000, qos=qos)
+    assert hub.memory.taken_bytes < 6_000_000
     assert hub.counters.lost[Reason.QUEUE_FULL] > 10
 
 

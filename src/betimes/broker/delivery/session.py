@@ -495,7 +495,7 @@ class Session:
             self._quota > 0
             and len(self.in_flight) < PACKET_ID_MAX
             and (self.flight_bytes < self._queue_bytes_max or not self.in_flight)
-            and (self.memory.fits(0) or not self.in_flight)
+            and self.memory.fits(0)
         )
 
 
