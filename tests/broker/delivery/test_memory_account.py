@@ -13,6 +13,7 @@ from tests.broker.talking import Client, goodbye, new_hub
 
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.memory_account import MemoryAccounts
+from betimes.model.telemetry import Reason
 from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, PublishCode, SubscribeCode
 from betimes.mqtt.validation import FILTERS_MAX, PROPERTIES_MAX
 
@@ -167,6 +168,16 @@ def test_incomplete_packets_beyond_the_bound_end_their_connection():
     assert not clients[0].connection.closing
     assert goodbye(clients[-1].read()) is DisconnectCode.QUOTA_EXCEEDED
     assert hub.memory.taken_bytes <= 250_000
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_what_clients_do_not_read_is_bounded_while_it_lies_in_outboxes(qos):
+    hub = new_hub(user_memory_bytes_max=3_000_000)
+    for number in range(20):
+        Client(hub, f"c{number}").subscribe("t", qos=qos, subscription_id=number + 1)
+    Client(hub, "publisher").publish("t", b"x" * 1_000_000, qos=qos)
+    assert hub.memory.taken_bytes < 6_000_000
+    assert hub.counters.lost[Reason.QUEUE_FULL] > 10
 
 
 def test_topic_aliases_beyond_the_bound_end_their_connection():

@@ -179,7 +179,7 @@ class Session:
     def offer(self, delivery: Delivery, now_s: float) -> None:
         """Send it at once if possible; else queue it, unless its client is away and it has QoS 0."""
         connection = self.ready()
-        if connection is not None and (not delivery.qos or self._may_send_more()):
+        if connection is not None and (self._may_send_more() if delivery.qos else self.memory.fits(0)):
             self._send(connection, delivery, now_s)
         elif self.connection is None and not delivery.qos:
             self._lose(delivery, Reason.NOT_CONNECTED, now_s)
@@ -503,7 +503,7 @@ class Session:
             self._quota > 0
             and len(self.in_flight) < PACKET_ID_MAX
             and (self.flight_bytes < self._queue_bytes_max or not self.in_flight)
-            and (self.memory.fits(0) or not self.in_flight)
+            and self.memory.fits(0)
         )
 
 
