@@ -10,6 +10,7 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import AccessControl
+from betimes.broker.core.hub import REMOVED_AT_ONCE
 from betimes.matching.topics import LEVELS_MAX
 from betimes.model.telemetry import Reason
 
@@ -431,3 +432,24 @@ def test_many_idle_sessions_cost_nothing_at_a_tick():
     assert not seen
     assert not len(hub._silent)
     assert len(hub._ending) == 200
+
+
+def test_thousands_of_subscriptions_of_an_ended_session_leave_in_turns_and_get_nothing_meanwhile():
+    hub = new_hub()
+    before = hub.memory.taken_bytes
+    patterns = [f"t/{number}/+" for number in range(3 * REMOVED_AT_ONCE)]
+    Client(hub, "c1").subscribe(*patterns, qos=1)
+    client = Client(hub, "c1")  # a clean start ends the session; most of its subscriptions are still there
+    client.subscribe(patterns[-1], "#", qos=1)
+    assert hub.held[0] > 2
+    publisher = Client(hub, "c2")
+    (puback,) = publisher.publish("t/1/x", qos=1)
+    publisher.publish(f"t/{3 * REMOVED_AT_ONCE - 1}/x", qos=1)
+    assert puback.reason_code.value == 0
+    assert [topic for topic, _ in client.got()] == ["t/1/x", f"t/{3 * REMOVED_AT_ONCE - 1}/x"]
+    for second in range(4):
+        hub.tick(float(second))
+    assert hub.held[0] == 2
+    client.send(mqtt5.DisconnectPacket())
+    publisher.send(mqtt5.DisconnectPacket())
+    assert hub.memory.taken_bytes == before

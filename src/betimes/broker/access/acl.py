@@ -144,6 +144,9 @@ class _Memory:
             self._count = 1
 
 
+NO_RIGHTS = Rights((), _Memory())  # of a session that has ended
+
+
 class AccessList:
     """An access control list. It is immutable: a changed file is read again."""
 

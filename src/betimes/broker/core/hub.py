@@ -9,9 +9,11 @@ that is not needed by every broker is an extension (`core/extension.py`); the ne
 from __future__ import annotations
 
 import math
+from collections import deque
 
 import mqtt5
 
+from betimes.broker.access.acl import NO_RIGHTS
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Extension, GoOn
@@ -46,6 +48,7 @@ from betimes.mqtt.reason_codes import DisconnectCode, PublishCode, Refusal, expi
 _AT_MOST_ONCE = mqtt5.QoS.AT_MOST_ONCE
 ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
 ENDED_AT_ONCE = 3_000  # sessions and their subscriptions that end in one tick
+REMOVED_AT_ONCE = 500  # subscriptions of ended sessions that leave the tree of topic filters in one turn
 CONTROL_TOPICS = "$betimes/"
 
 
@@ -88,6 +91,7 @@ class Hub:
         self._accounts = Accounts(access_control.accounts, has_users=access_control.passwords is not None)
         self._queue_room = QueueRoom(self.limits.queues_bytes_max)
         self._extensions: list[Extension] = []
+        self._leaving: deque[BrokerSubscription] = deque()  # of ended sessions, still in the tree
         self._wills = Wills()
         self._silent: Timers[Connection] = Timers()
         self._ending: Timers[str] = Timers()  # sessions without a connection, by client id
@@ -232,6 +236,7 @@ class Hub:
             self._end(session, now_s)
             if units >= ENDED_AT_ONCE:
                 break  # the others at the next tick
+        self._remove_leaving()
         self._publish_due_wills(now_s)
         for account in self._accounts.review(now_s):
             self.network.repriced(account)
@@ -383,18 +388,29 @@ class Hub:
 
     def unsubscribe(self, session: Session, written: str, now_s: float) -> bool:
         """Forget a subscription; tell whether there was one."""
-        subscription = session.subscriptions.pop(written, None)
-        if subscription is None:
+        if written not in session.subscriptions:
             return False
-        session.account.subscriptions -= 1
-        session.memory.charge(-subscription_bytes(subscription))
+        self._remove(self._cancel(session, written, now_s))
+        return True
+
+    def _remove(self, subscription: BrokerSubscription) -> None:
         self.publishing.fan_out.tree.remove(subscription)
+        subscription.session.memory.charge(-subscription_bytes(subscription))
+
+    def _remove_leaving(self) -> None:
+        for _ in range(min(len(self._leaving), REMOVED_AT_ONCE)):
+            self._remove(self._leaving.popleft())
+
+    def _cancel(self, session: Session, written: str, now_s: float) -> BrokerSubscription:
+        """Tell all that a subscription is gone, but leave it in the tree."""
+        subscription = session.subscriptions.pop(written)
+        session.account.subscriptions -= 1
         self.network.unsubscribed(subscription)
         for extension in self._extensions:
             extension.unsubscribed(written, subscription, now_s)
         if self.recorder is not None:
             self.recorder.unsubscribed(session.client_id, written, now_s)
-        return True
+        return subscription
 
     def _control(self, packet: mqtt5.PublishPacket, topic: str, now_s: float) -> PublishCode | None:
         """Take in what the control centre publishes below $betimes; None: it is for no extension."""
@@ -406,29 +422,34 @@ class Hub:
     # --- ends
 
     def _end(self, session: Session, now_s: float) -> None:
-        """Forget a session, unless it is forgotten; a will that waited for that is due."""
+        """Forget a session, unless it is forgotten; a will that waited for that is due.
+
+        To take thousands of subscriptions out of the tree takes long: ticks do that, while nobody reads them.
+        """
         if self.sessions.get(session.client_id) is not session:
             return
         for extension in self._extensions:
             extension.session_ended(session, now_s)
-        for written in list(session.subscriptions):
-            self.unsubscribe(session, written, now_s)
+        word = self._wills.take(session.client_id)
+        is_refused = word is not None and word.refusal() is not None
+        session.rights = NO_RIGHTS
+        self._leaving += [self._cancel(session, written, now_s) for written in list(session.subscriptions)]
+        self._remove_leaving()
         self.forget(session)
         self._ending.discard(session.client_id)
         for delivery in session.end(now_s):
             self.publishing.fan_out.pass_on(delivery, now_s)
-        word = self._wills.take(session.client_id)
         if word is not None:
-            self._publish_will(word, now_s)
+            self._publish_will(word, now_s, is_refused=is_refused)
 
     def _publish_due_wills(self, now_s: float) -> None:
         for word in self._wills.take_due(now_s):
-            self._publish_will(word, now_s)
+            self._publish_will(word, now_s, is_refused=word.refusal() is not None)
 
-    def _publish_will(self, word: PendingWill, now_s: float) -> None:
+    def _publish_will(self, word: PendingWill, now_s: float, *, is_refused: bool) -> None:
         for extension in self._extensions:
             extension.will_published(word.client_id)
-        if word.refusal() is not None:
+        if is_refused:
             self.counters.lost[Reason.REFUSED] += 1
         else:
             packet, topic = will_packet(word.will), word.will.topic

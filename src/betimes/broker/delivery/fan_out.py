@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from betimes.broker.delivery.delivery import Delivery, Lose, SharedSubscription
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.index.index import TAIL_ROWS_MAX, MatchingIndex
 from betimes.matching.topics import TopicTree
@@ -105,32 +105,32 @@ class FanOut:
         self, publication: Publication, tree: tuple[TopicSubscribers, ...], now_s: float
     ) -> int:
         """Offer it once to each client, however many subscriptions it meets; shared ones count apart."""
-        by_client: dict[str, BrokerSubscription | list[BrokerSubscription]] = {}
+        by_session: dict[Session, BrokerSubscription | list[BrokerSubscription]] = {}
         wanted = 0
         for subscribers in tree:
             for subscription in subscribers.wanting(publication):
-                client_id = subscription.session.client_id
+                session = subscription.session
                 if subscription.group is not None:
                     self._offer(publication, subscription, now_s)
                     wanted += 1
                 elif not (
-                    subscription.no_local and client_id == publication.publisher
+                    subscription.no_local and session.client_id == publication.publisher
                 ) and not subscription.has(publication):
-                    others = by_client.get(client_id)
+                    others = by_session.get(session)
                     if others is None:
-                        by_client[client_id] = subscription
+                        by_session[session] = subscription
                     elif isinstance(others, list):
                         others.append(subscription)
                     else:
-                        by_client[client_id] = [others, subscription]
-        for subscriptions in by_client.values():
+                        by_session[session] = [others, subscription]
+        for subscriptions in by_session.values():
             if isinstance(subscriptions, BrokerSubscription):
                 self._offer(publication, subscriptions, now_s)
                 continue
             session = subscriptions[0].session
             if session.rights is None or session.rights.may_read(publication.topic):
                 self._hand_over(merged_delivery(publication, subscriptions), subscriptions[0], now_s)
-        return wanted + len(by_client)
+        return wanted + len(by_session)
 
 
 class SubscriptionTree:
@@ -190,12 +190,13 @@ class TopicSubscribers:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self.plain: dict[str, BrokerSubscription] = {}  # by client id
+        # By session and not by client id: one that has ended may stand beside the next one of its client.
+        self.plain: dict[Session, BrokerSubscription] = {}
         self.shared: dict[str, SharedGroup] = {}  # by group
         self.is_plain = True  # no content filter and no shared subscription: all of them get everything
         self._index: MatchingIndex | None = None  # most patterns have no need of one
         self._filtered: list[BrokerSubscription | None] = []
-        self._key: dict[str, int] = {}  # by client id
+        self._key: dict[Session, int] = {}
         self._free_keys: list[int] = []
 
     def __bool__(self) -> bool:
@@ -209,11 +210,11 @@ class TopicSubscribers:
 
     def add(self, subscription: BrokerSubscription) -> None:
         """Take in a subscription; the client has none with this pattern and group."""
-        client_id = subscription.session.client_id
+        session = subscription.session
         if subscription.group is not None:
             self.shared.setdefault(subscription.group, SharedGroup()).members.append(subscription)
         elif subscription.options is None:
-            self.plain[client_id] = subscription
+            self.plain[session] = subscription
         else:
             key = self._free_keys.pop() if self._free_keys else len(self._filtered)
             if key == len(self._filtered):
@@ -222,21 +223,21 @@ class TopicSubscribers:
                 self._index = MatchingIndex()
             self._index.add(key, subscription.options.filter)
             self._filtered[key] = subscription
-            self._key[client_id] = key
+            self._key[session] = key
         self.is_plain = not self._key and not self.shared
 
     def remove(self, subscription: BrokerSubscription) -> None:
         """Forget a subscription."""
-        client_id = subscription.session.client_id
+        session = subscription.session
         if subscription.group is not None:
             shares = self.shared[subscription.group]
             shares.members.remove(subscription)
             if not shares.members:
                 del self.shared[subscription.group]
         elif subscription.options is None:
-            del self.plain[client_id]
+            del self.plain[session]
         else:
-            key = self._key.pop(client_id)
+            key = self._key.pop(session)
             assert self._index is not None, "a filter was taken in, so there is an index"
             self._index.remove(key)
             self._filtered[key] = None
