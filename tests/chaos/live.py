@@ -32,6 +32,7 @@ from tests.chaos.nemesis import UNDONE_S, Nemesis
 from betimes.terminal.fleet import HOST, free_ports
 from betimes.terminal.parent import child_options
 
+PORTS = range(12_000, 20_000)  # of its own: the port of a broker that is down looks free to other tests
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 DELAY_S = (0.002, 0.02)  # of a direction of a link, if nothing is wrong with it
 HELD_BYTES_MAX = 4_000_000  # in one direction of a connection: then its sender has to wait
@@ -452,7 +453,7 @@ class LiveNetwork:
         return found
 
     async def __aenter__(self) -> Self:
-        names, ports = self._names, free_ports(2 * len(self._names))
+        names, ports = self._names, free_ports(2 * len(self._names), PORTS)
         ring = [*names[1:], names[0]] if len(names) > 2 else names[1:]
         port_of = dict(zip(names, ports[: len(names)], strict=True))
         metrics = dict(zip(names, ports[len(names) :], strict=True))

@@ -50,17 +50,17 @@ class FleetPlan:
     stores: Path | None = None  # a directory for the stores of all brokers
 
 
-def free_ports(count: int) -> list[int]:
-    """Return ports that are free now and are not ephemeral ports."""
+def free_ports(count: int, among: range = FREE_PORTS) -> list[int]:
+    """Return ports that are free now, of a range that has no ephemeral ports."""
     with ExitStack() as stack:
         ports: list[int] = []
-        for port in random.SystemRandom().sample(FREE_PORTS, len(FREE_PORTS)):
+        for port in random.SystemRandom().sample(among, len(among)):
             if len(ports) == count:
                 return ports
             with suppress(OSError):
                 stack.enter_context(socket.create_server((HOST, port)))
                 ports.append(port)
-    raise BetimesError(f"{HOST}: fewer than {count} ports of {FREE_PORTS[0]} to {FREE_PORTS[-1]} are free")
+    raise BetimesError(f"{HOST}: fewer than {count} ports of {among[0]} to {among[-1]} are free")
 
 
 def broker_files(plan: FleetPlan, secret: str) -> dict[str, str]:
