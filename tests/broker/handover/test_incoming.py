@@ -579,7 +579,9 @@ def test_a_copy_of_an_inquiry_that_was_long_under_way_does_not_move_the_session_
     ben = come(net, "a")
     leave(net, ben)
     ben = come(net, "b")
-    asked = InquiryId("b", net.brokers["b"].handovers._number)
+    handovers = net.brokers["b"].handovers
+    assert handovers is not None
+    asked = InquiryId("b", handovers._number)
     leave(net, ben)
     leave(net, come(net, "a"))
     net.run(KEPT_S + 1.0)
