@@ -6,12 +6,13 @@ import asyncio
 import os
 import socket
 import time
+from typing import cast
 
 import mqtt5
 import pytest
 from tests.broker.listening import Keys, calling, ending, new_keys, run, serving, subscribe, until
 
-from betimes.broker.net.socket_line import TRANSPORT_BYTES_ENDURED
+from betimes.broker.net.socket_line import TRANSPORT_BYTES_ENDURED, LineOwner, SocketLine
 from betimes.model.telemetry import Reason
 
 pytestmark = pytest.mark.live
@@ -182,3 +183,29 @@ def test_over_tls_too_stopping_does_not_wait_for_who_does_not_read():
             assert await polite.read() is None
 
     run(test())
+
+
+class AbortedTransport:
+    """What uvloop leaves of a transport that was aborted in this turn of the loop."""
+
+    def is_closing(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        pass
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        raise RuntimeError("unable to perform operation; the handler is closed")
+
+
+def test_a_line_whose_transport_was_aborted_just_now_ends_quietly():
+    async def end() -> None:
+        line = SocketLine(cast(LineOwner, None))
+        line.transport = cast(asyncio.Transport, AbortedTransport())
+        line.hang_up()
+        line.hang_up()  # again
+
+    asyncio.run(end())
