@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import resource
+import signal
 import sys
 import time
 from pathlib import Path
@@ -52,6 +54,8 @@ def main() -> int:
         seed=given.seed,
         trace=given.trace,
     )
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell ignores it
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     began_s = time.monotonic()
     rounds = given.rounds or max(round(given.seconds / 300.0), 1)
     work = run_live(plan, rounds=rounds, tell=lambda text: print(text, flush=True))
