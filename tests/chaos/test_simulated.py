@@ -16,12 +16,14 @@ def _quiet(caplog):
     caplog.set_level(logging.ERROR)
 
 
+@pytest.mark.long
 def test_without_faults_all_is_well():
     verdict = run_schedule(0, faults=0)
     assert verdict.is_good, str(verdict)
     assert verdict.deliveries >= 7 * verdict.acknowledged > 700  # each subscriber gets everything
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_run():
     assert str(run_schedule(1)) == str(run_schedule(1))
 

@@ -75,6 +75,7 @@ CASES: dict[str, Callable[[Hub], None]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_no_less_is_charged_than_is_taken(name):
     fill = CASES[name]
@@ -91,6 +92,7 @@ def test_no_less_is_charged_than_is_taken(name):
     assert taken <= hub.memory.taken_bytes + 200_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_all_is_given_back_when_clients_and_messages_are_gone(name):
     hub = new_hub()
