@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-PRICE_MAX_USUAL = 100.0  # of a user to whom no other was granted
+PRICE_MAX_USUAL = 100.0  # of a user without another grant
 COUNT_UNBOUNDED = 10**9
 
 

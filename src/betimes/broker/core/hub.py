@@ -424,7 +424,7 @@ class Hub:
     def _end(self, session: Session, now_s: float) -> None:
         """Forget a session, unless it is forgotten; a will that waited for that is due.
 
-        To take thousands of subscriptions out of the tree takes long: ticks do that, while nobody reads them.
+        Ticks take its subscriptions out of the tree, some at a time; an ended session has no right to read.
         """
         if self.sessions.get(session.client_id) is not session:
             return

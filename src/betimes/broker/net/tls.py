@@ -37,7 +37,7 @@ def link_tls_context(
 ) -> ssl.SSLContext:
     """Return how to dial a neighbour: whose certificates to trust, and which one to show, if any.
 
-    Without `checks_host` the certificate need not be that of the host: the link checks whom it names.
+    Without `checks_host` the certificate need not be that of the host: the link checks the name in it.
     """
     context = ssl.create_default_context()
     if authorities is not None:
