@@ -428,6 +428,17 @@ def deleting(port: int) -> Iterator[None]:
     client.ask(data + b"\xc0\x00", 13)
 
 
+@attack("one QoS 1 PUBLISH to 10,000 sessions")
+def many_sessions(port: int) -> Iterator[None]:
+    for number in range(10_000):
+        client = Hostile(port, f"s{number}", session_expiry_interval=1000)
+        client.ask(subscribe(["t"], options=1), 9)
+        client.close()
+    client = Hostile(port, "hostile")
+    yield
+    client.ask(publish("t", b"x" * 100, qos=1), 4)
+
+
 @attack("a publisher to a slow reader")
 def slow_reader(port: int) -> Iterator[None]:
     reader = Hostile(port, "reader")

@@ -188,3 +188,39 @@ def test_a_malformed_packet_ends_the_connection_behind_the_answers_to_those_befo
         client.connection.drained(0.0)
         answers += client.read()
     assert [type(each) for each in answers] == [mqtt5.PingRespPacket] * 700 + [mqtt5.DisconnectPacket]
+
+
+def test_publications_that_meet_many_subscriptions_take_turns():
+    hub = new_hub()
+    reader, client = Client(hub, "reader"), Client(hub, "busy")
+    patterns = ["/".join("+" if number >> bit & 1 else "x" for bit in range(10)) for number in range(1024)]
+    reader.connection.receive(
+        mqtt5.SubscribePacket(1, [mqtt5.TopicFilter(each) for each in patterns]).write(), 0.0
+    )
+    while reader.connection.is_busy:
+        reader.connection.drained(0.0)
+    packets = [
+        mqtt5.PublishPacket("/".join("x" * 10), b"", qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=number)
+        for number in range(1, 41)
+    ]
+    client.connection.receive(b"".join(each.write() for each in packets), 0.0)
+    turns = [len(client.read())]
+    while client.connection.is_busy:
+        client.connection.drained(0.0)
+        turns.append(len(client.read()))
+    assert sum(turns) == 40
+    assert len(turns) >= 8, "each of them costs a fifth of a turn"
+
+
+@pytest.mark.parametrize(("size", "is_busy"), [(100, False), (1_000, True)], ids=["small", "full"])
+def test_a_read_that_filled_its_buffer_and_was_work_is_the_last_of_its_turn(size, is_busy):
+    """The event loop would read on up to 32 times before another client has its turn."""
+    hub = new_hub()
+    reader, client = Client(hub, "reader"), Client(hub, "busy")
+    reader.ask(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("t", max_qos=mqtt5.QoS.AT_LEAST_ONCE)]))
+    packet = mqtt5.PublishPacket("t", b"x" * size, qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=1)
+    client.connection.receive(packet.write() * 200, 0.0)
+    assert client.connection.is_busy is is_busy
+    client.connection.drained(0.0)
+    assert not client.connection.is_busy
+    assert len(client.read()) == 200

@@ -113,6 +113,7 @@ def test_it_is_known_which_readers_a_batch_filled_up():
     assert hub.outboxes.backpressure._slow == {hub.sessions["slow"]}
     for _ in range(100):
         publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
+        publisher.connection.drained(1.0)  # its next turn
     assert hub.counters.lost
     assert hub.sessions["slow"].is_given_up
     slow.connection.lost(2.0)

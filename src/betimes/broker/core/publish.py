@@ -36,6 +36,7 @@ from betimes.mqtt.reason_codes import FAILED, DisconnectCode, PublishCode, Refus
 _QUOTA_EXCEEDED = PublishCode.QUOTA_EXCEEDED
 _AT_MOST_ONCE, _AT_LEAST_ONCE = mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE
 ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
+MET_PER_UNIT = 4  # subscriptions that a publication meets for one unit of work
 PROPERTIES_PER_UNIT = 8  # user properties of a publication that are read and kept for one unit of work
 
 Control = Callable[[mqtt5.PublishPacket, str, float], PublishCode | None]
@@ -102,17 +103,18 @@ class Publishing:
         assert session is not None, "only CONNECT comes without a session"
         if qos is _AT_MOST_ONCE:
             self._publish(session, packet, topic, now_s)
-            return
-        packet_id = packet.packet_id
-        assert packet_id is not None, "the codec reads no QoS above 0 without a packet id"
-        if qos is _AT_LEAST_ONCE:
-            # It is acknowledged before the next is read, so it never counts against our receive maximum.
-            code = self._publish_new(session, packet, topic, now_s)
-            if code is _QUOTA_EXCEEDED and _end_if_old(connection, now_s):
-                return
-            connection.send(mqtt5.PubAckPacket(packet_id, reason_code=code))
         else:
-            self._publish_once(connection, session, packet, packet_id, topic, now_s)
+            packet_id = packet.packet_id
+            assert packet_id is not None, "the codec reads no QoS above 0 without a packet id"
+            if qos is _AT_LEAST_ONCE:
+                # It is acknowledged before the next is read, so it never counts against our receive maximum.
+                code = self._publish_new(session, packet, topic, now_s)
+                if code is not _QUOTA_EXCEEDED or not _end_if_old(connection, now_s):
+                    connection.send(mqtt5.PubAckPacket(packet_id, reason_code=code))
+            else:
+                self._publish_once(connection, session, packet, packet_id, topic, now_s)
+        if self.fan_out.met > MET_PER_UNIT:
+            connection.spend(self.fan_out.met // MET_PER_UNIT)
 
     def _publish(
         self, session: Session, packet: mqtt5.PublishPacket, topic: str, now_s: float
@@ -242,6 +244,7 @@ class Publishing:
                 stop = max(stop, first + 1)
                 for packet in batch.packets(first, stop):
                     self._publish(session, packet, batch.topic, now_s)
+                connection.spend((stop - first) * (1 + self.fan_out.met // MET_PER_UNIT))
             else:
                 self._forward(session, batch, first, stop, receivers, now_s)
             first = stop

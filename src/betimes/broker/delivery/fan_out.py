@@ -24,12 +24,14 @@ class FanOut:
 
     def __init__(self, lose: Lose) -> None:
         self.tree = SubscriptionTree()
+        self.met = 0  # subscriptions that the last publication met, before those of one client were merged
         self._lose = lose
 
     def fan_out_all(self, publication: Publication, now_s: float) -> int:
         """Offer a publication to all subscribers that want it; return how many they are."""
         tree = self.tree.hearing(publication.topic)
         if not tree:
+            self.met = 0
             return 0
         if len(tree) > 1:
             return self._offer_merged(publication, tree, now_s)
@@ -38,11 +40,13 @@ class FanOut:
         if subscribers.is_plain:
             for subscription in subscribers.plain.values():
                 self._offer(publication, subscription, now_s, may_be_had)
-            return len(subscribers.plain)
+            self.met = len(subscribers.plain)
+            return self.met
         wanted = 0
         for subscription in subscribers.wanting(publication):
             self._offer(publication, subscription, now_s, may_be_had)
             wanted += 1
+        self.met = wanted
         return wanted
 
     def pass_on(self, delivery: Delivery, now_s: float) -> None:
@@ -106,9 +110,10 @@ class FanOut:
     ) -> int:
         """Offer it once to each client, however many subscriptions it meets; shared ones count apart."""
         by_session: dict[Session, BrokerSubscription | list[BrokerSubscription]] = {}
-        wanted = 0
+        met = wanted = 0
         for subscribers in tree:
             for subscription in subscribers.wanting(publication):
+                met += 1
                 session = subscription.session
                 if subscription.group is not None:
                     self._offer(publication, subscription, now_s)
@@ -130,6 +135,7 @@ class FanOut:
             session = subscriptions[0].session
             if session.rights is None or session.rights.may_read(publication.topic):
                 self._hand_over(merged_delivery(publication, subscriptions), subscriptions[0], now_s)
+        self.met = met
         return wanted + len(by_session)
 
 
