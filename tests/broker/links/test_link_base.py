@@ -12,6 +12,7 @@ from tests.broker.talking import new_hub
 
 from betimes.broker.core.connection import Channel, Connection
 from betimes.broker.core.handlers import PacketHandlers
+from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.links.handshake import METHOD, NONCE_BYTES, LinkSecret
 from betimes.broker.links.link_base import HALF_OPEN_MAX, UNDER_WAY_MAX, HalfOpenLinks, NeighbourLink
 from betimes.broker.links.packets import VERSION
@@ -30,7 +31,7 @@ class Owner:
     lost_after_s: float = 3.0
     complaints: list[str] = field(default_factory=list)
 
-    def complain(self, _neighbour: str, problem: str) -> None:
+    def complain(self, _neighbour: str, problem: str, *, is_logged: bool = False) -> None:  # noqa: ARG002
         self.complaints.append(problem)
 
 
@@ -240,6 +241,7 @@ def test_a_proof_that_is_reflected_proves_nothing(owner):
         (connack,) = said(end)
         assert connack.reason_code.value == 0x86
         assert not end.is_up
+        assert end.connection._counters.denials.count[DenialKind.LINK] == 1
 
 
 def test_what_a_neighbour_said_once_opens_no_second_link(owner):

@@ -129,9 +129,6 @@ class Connection(Outbox):
         if now_s != self.turn_s:  # a driver may read a socket several times in one turn
             self._begin_turn(now_s)
         self._feed(data, now_s)
-        if len(data) >= FULL_READ_BYTES and self._spent >= FULL_READ_UNITS:
-            if not (self.is_busy or self.is_held or self.closing):
-                self._take_another_turn()
 
     def _feed(self, data: bytes, now_s: float) -> None:
         """Handle the packets that these bytes complete, so many at once."""
@@ -144,6 +141,8 @@ class Connection(Outbox):
         self._handle_all(packets, now_s)
         if self.wire.rest_bytes > REST_BYTES_FREE or self._rest_charged:
             self._charge_rest(now_s)
+        if len(data) >= FULL_READ_BYTES and self._spent >= FULL_READ_UNITS:
+            self._end_turn()
         self._shared.backpressure.handled(self.flow)
 
     def _charge_rest(self, now_s: float) -> None:
@@ -218,6 +217,10 @@ class Connection(Outbox):
         """Have the driver say `drained` when others had their turns, and read nothing until then."""
         self.flow.pause(Pause.BUSY)
         self.yield_turn()
+
+    def _end_turn(self) -> None:
+        if not (self.is_busy or self.is_held or self.closing):
+            self._take_another_turn()
 
     def _go_on(self, now_s: float) -> None:
         """Go on with what this connection's last turn left: work, packets that are held, bytes."""
@@ -321,6 +324,11 @@ class Connection(Outbox):
         """Refuse a client that did not prove to be a user that may connect."""
         self._counters.denials.note(DenialKind.LOGIN, self.peer, f"user {packet.username}", now_s)
         self.refuse(ConnectCode.BAD_USER_NAME_OR_PASSWORD, WRONG_LOGIN)
+
+    def deny_link(self, code: ConnectCode, text: str) -> None:
+        """Refuse a neighbour that did not prove to be one, or that no link is for."""
+        self._counters.denials.note(DenialKind.LINK, self.peer, text, self.turn_s)
+        self.refuse(code, text)
 
     def lost(self, now_s: float) -> None:
         """The other side is gone without a DISCONNECT."""

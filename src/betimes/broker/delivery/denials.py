@@ -1,4 +1,4 @@
-"""DenialKind logins, publications and subscriptions: counted, and logged at a bounded rate.
+"""Denied logins, publications, subscriptions and links: counted, and logged at a bounded rate.
 
 A flood of denials must not flood the log: a few a second are logged one by one, the others by their number.
 """
@@ -23,6 +23,7 @@ class DenialKind(StrEnum):
     LOGIN = "login"
     PUBLISH = "publish"
     SUBSCRIBE = "subscribe"
+    LINK = "link"  # to one that says it is a neighbour
 
 
 class Denials:

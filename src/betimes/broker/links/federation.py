@@ -173,9 +173,10 @@ class Federation(Network):
         """Return the terms of the link to a neighbour; defaults where none are configured."""
         return self._terms.get(neighbour) or LinkTerms(to=neighbour)
 
-    def complain(self, neighbour: str, problem: str) -> None:
-        """Log a problem with a link."""
-        log.warning("link to %s: %s", neighbour, problem)
+    def complain(self, neighbour: str, problem: str, *, is_logged: bool = False) -> None:
+        """Log a problem with a link, unless it is logged already."""
+        if not is_logged:
+            log.warning("link to %s: %s", neighbour, problem)
 
     def answer(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Accept the connection of a neighbour as a link, or refuse it."""

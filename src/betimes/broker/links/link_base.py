@@ -70,8 +70,8 @@ class Owner(Protocol):
     secret: LinkSecret
     half_open: HalfOpenLinks
 
-    def complain(self, neighbour: str, problem: str) -> None:
-        """Log a problem with the link."""
+    def complain(self, neighbour: str, problem: str, *, is_logged: bool = False) -> None:
+        """Log a problem with the link, unless it is logged already."""
 
 
 class NeighbourLink(ABC):
@@ -238,8 +238,8 @@ class NeighbourLink(ABC):
 
     def _refuse(self, code: ConnectCode, text: str) -> None:
         """Refuse a neighbour."""
-        self._owner.complain(self._who, f"is refused: {text}")
-        self.connection.refuse(code, text)
+        self._owner.complain(self._who, f"is refused: {text}", is_logged=True)
+        self.connection.deny_link(code, text)
 
     # --- packets and time
 

@@ -111,7 +111,13 @@ def _labelled_families(statistics: Statistics) -> Iterable[Metric]:
     gauge, counter, reason, link = GaugeMetricFamily, CounterMetricFamily, "reason", "neighbour"
     rows: list[tuple[type[_Family], str, str, str, Mapping[str, float]]] = [
         (counter, "lost", reason, "Publications, or copies of them, that did not arrive.", lost),
-        (counter, "denied", "kind", "Logins, publications and subscriptions that were denied.", denied),
+        (
+            counter,
+            "denied",
+            "kind",
+            "Logins, publications, subscriptions and links that were denied.",
+            denied,
+        ),
         (gauge, "link_up", link, "1: the link is up; 0: it is down, or its neighbour is silent.", is_up),
         (gauge, "link_backlog_messages", link, "Messages that wait, and that the link may carry.", backlog),
         (gauge, "link_heard_seconds", link, "Since the neighbour was heard of.", heard_s),

@@ -315,9 +315,10 @@ class PeerOverlay(Network):
         if address in self.plan.join and not self.mail.links:
             self._refused(f"{address}: {text}")
 
-    def complain(self, neighbour: str, problem: str) -> None:
-        """Log a problem with a peer."""
-        log.warning("peer %s: %s", neighbour, problem)
+    def complain(self, neighbour: str, problem: str, *, is_logged: bool = False) -> None:
+        """Remember a problem with a peer for the status, and log it, unless it is logged already."""
+        if not is_logged:
+            log.warning("peer %s: %s", neighbour, problem)
         self.complaints.append(f"{neighbour}: {problem}")
 
     def hear(self, link: PeerLink, payload: bytes, now_s: float) -> None:
