@@ -31,7 +31,7 @@ class Owner:
     lost_after_s: float = 3.0
     complaints: list[str] = field(default_factory=list)
 
-    def complain(self, _neighbour: str, problem: str, *, is_logged: bool = False) -> None:  # noqa: ARG002
+    def complain(self, _neighbour: str, problem: str, *, is_logged: bool = False) -> None:
         self.complaints.append(problem)
 
 
