@@ -10,7 +10,8 @@ from tests.broker.handover.test_incoming import acknowledge, come, leave
 from tests.broker.links.test_custody import DurableNet
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.handover.forwarding import LINGER_S, PastStay, read_stay
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.handover.forwarding import LINGER_S, STRAGGLERS_S, PastStay, read_stay
 from betimes.broker.handover.packets import InquiryId, TransferId
 from betimes.model.subscriptions import DemandVersion
 
@@ -76,10 +77,25 @@ def test_nothing_of_it_stays_when_every_broker_knows_the_new_place():
     net, ben, _ = moved("b")
     net.join("p", "a")
     all_of(net, ben)
-    net.run(LINGER_S + 2.0)
+    net.run(LINGER_S + STRAGGLERS_S + 2.0)
     tables = net.shelves["a"].rows
     assert not any(tables.get(each) for each in ("forwarders", "sessions", "subscriptions", "deliveries"))
     assert net.hubs["a"].held[0] == 0
+
+
+def test_what_a_busy_link_held_back_for_minutes_still_follows():
+    net, ben, anna = moved("b")
+    net.join("p", "a")
+    assert len(all_of(net, ben)) == 5
+    net.run(LINGER_S + 2.0)
+    anna.now_s = net.now_s
+    anna.publish("news", b"new", qos=2, packet_id=9)
+    net.run(0.5)
+    packet = mqtt5.PublishPacket("news", b"late", qos=mqtt5.QoS(2), packet_id=1)
+    late = Publication(packet, "news", born_s=net.now_s - 300.0, publisher="anna", origin="p", number=99)
+    late.views = {"a": DemandVersion(1, 1)}  # chosen by what p knew before the session moved
+    net.hubs["a"].publishing.take_from_afar(late, net.now_s)
+    assert sorted(all_of(net, ben)) == [b"late", b"new"]
 
 
 def test_a_stay_is_read_as_it_was_written():

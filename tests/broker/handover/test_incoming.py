@@ -15,7 +15,7 @@ from tests.broker.talking import Client, new_connection
 
 from betimes.broker.handover import incoming as handover
 from betimes.broker.handover import outgoing
-from betimes.broker.handover.forwarding import LINGER_S
+from betimes.broker.handover.forwarding import LINGER_S, STRAGGLERS_S
 from betimes.broker.handover.incoming import (
     ABSENT_S,
     FETCH_TRANSITIONS,
@@ -113,7 +113,7 @@ def test_a_client_that_comes_back_elsewhere_finds_its_session_and_what_waited(ma
     assert payloads(ben.read()) == [b"new"]
     assert "ben" not in net.hubs["a"].sessions
     assert (net.brokers["a"].handovers.departures.count, net.brokers["b"].handovers.taken) == (1, 1)
-    net.run(LINGER_S + 1.0)
+    net.run(LINGER_S + STRAGGLERS_S + 1.0)
     assert net.hubs["a"].held[0] == 0  # no subscription is left behind
     assert sum(sum(hub.counters.lost.values()) for hub in net.hubs.values()) == 0
     anna.publish("t/2", b"newer", qos=1)

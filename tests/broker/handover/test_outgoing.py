@@ -10,7 +10,7 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.core.hub import Hub
 from betimes.broker.handover import outgoing
-from betimes.broker.handover.forwarding import LINGER_S, TAKEN_S, Forwarders
+from betimes.broker.handover.forwarding import LINGER_S, STRAGGLERS_S, TAKEN_S, Forwarders
 from betimes.broker.handover.outgoing import (
     DOUBT_EVERY_S,
     GIVEN_UP_AFTER_S,
@@ -155,7 +155,7 @@ def test_what_comes_later_follows_until_every_broker_knows_the_new_place():
     let_pass(forwarders, 1.0, 2 * LINGER_S)
     assert len(forwarders) == 1  # some broker may not have heard yet
     network.is_whole = True
-    let_pass(forwarders, 2 * LINGER_S, 3 * LINGER_S)
+    let_pass(forwarders, 2 * LINGER_S, 3 * LINGER_S + STRAGGLERS_S)
     assert (hub.held[0], len(forwarders)) == (0, 0)
     assert sum(hub.counters.lost.values()) == 0
     assert not any(b"by itself" in each.packets for each in network.told if isinstance(each, LateDeliveries))
@@ -173,7 +173,7 @@ def test_time_in_which_the_broker_was_stopped_does_not_count():
     forwarders.tick(1.0)
     forwarders.tick(1.0 + LINGER_S)  # it was stopped: what came meanwhile is not read yet
     assert len(forwarders) == 1
-    let_pass(forwarders, 2.0 + LINGER_S, 2.0 + 2 * LINGER_S)
+    let_pass(forwarders, 2.0 + LINGER_S, 2.0 + 2 * LINGER_S + STRAGGLERS_S)
     assert len(forwarders) == 0
 
 
@@ -188,7 +188,7 @@ def test_as_long_as_something_comes_for_a_session_it_is_followed():
         late = network.told[-1]
         forwarders.confirmed(LateTaken(id=ASK.id, last=late.numbers[-1]), (number + 1) * LINGER_S / 2 - 0.5)
     assert len(forwarders) == 1
-    let_pass(forwarders, 2 * LINGER_S, 3 * LINGER_S)
+    let_pass(forwarders, 2 * LINGER_S, 3 * LINGER_S + STRAGGLERS_S)
     assert len(forwarders) == 0
 
 

@@ -1,8 +1,9 @@
 """What still comes to a broker for a session that has left it, forwarded to the session's new broker.
 
-The session's subscriptions stay in the fan-out, and in the demand that the other brokers know, until all of
-them must have heard of the new place: that is, until for `LINGER_S` no known broker was out of reach and
-nothing came for it. Time in which this broker itself stood still does not count.
+The session's subscriptions stay in the demand that the other brokers know until all of them must have heard
+of the new place: that is, until for `LINGER_S` no known broker was out of reach and nothing came for it. Time
+in which this broker itself stood still does not count. They stay in the fan-out for `STRAGGLERS_S` after that:
+on an overloaded link an event may wait for minutes behind others that are worth more.
 Deliveries for it wait in a queue that is stored like any other, and leave it when the new broker has stored
 them. A broker that the session has left in turn forwards them further.
 """
@@ -38,9 +39,8 @@ from betimes.model.telemetry import Reason
 
 log = logging.getLogger(__name__)
 
-# In which every broker hears of the new place, where all can be reached, and what is under way arrives: under
-# load an event for durable sessions, which has no bound, may wait long behind others that are worth more.
-LINGER_S = 60.0
+LINGER_S = 60.0  # in which every broker hears of the new place, where all can be reached
+STRAGGLERS_S = 600.0  # in which what was sent before that arrives
 STOOD_STILL_S = 2.0  # between two ticks: the broker was stopped, and did not see who was out of reach
 AGAIN_AFTER_S = 1.0  # what is not confirmed is sent again
 FORWARDERS_MAX = 10_000
@@ -89,6 +89,7 @@ class _Forwarder:
     sent: list[tuple[int, Delivery]] = field(default_factory=list)  # and not confirmed
     again_at_s: float = -math.inf
     numbered: int = 0
+    is_demanded: bool = True  # the other brokers still send here what is published
 
 
 @dataclass(slots=True)
@@ -260,7 +261,10 @@ class Forwarders:
             is_empty = not (forwarder.sent or forwarder.backlog or len(forwarder.session))
             if not is_whole:
                 forwarder.quiet_since_s = now_s
-            elif is_empty and now_s - forwarder.quiet_since_s >= LINGER_S:
+            elif is_empty and forwarder.is_demanded:
+                if now_s - forwarder.quiet_since_s >= LINGER_S:
+                    self._withdraw_demand(forwarder)
+            elif is_empty and now_s - forwarder.quiet_since_s >= LINGER_S + STRAGGLERS_S:
                 self._end(forwarder, now_s)
         while self._taken and now_s - next(iter(self._taken.values())).at_s > TAKEN_S:
             self._forget_taken(next(iter(self._taken)))
@@ -341,8 +345,15 @@ class Forwarders:
             self._hub.publishing.lose(delivery, Reason.NO_ROUTE, now_s)
         for subscription in session.subscriptions.values():
             self._hub.publishing.fan_out.tree.remove(subscription)
-            self._federation.unsubscribed(subscription)
+        self._withdraw_demand(forwarder)
         session.end(now_s)
+
+    def _withdraw_demand(self, forwarder: _Forwarder) -> None:
+        """Have the other brokers send here no more of what is published."""
+        if forwarder.is_demanded:
+            forwarder.is_demanded = False
+            for subscription in forwarder.session.subscriptions.values():
+                self._federation.unsubscribed(subscription)
 
     # --- the store
 
