@@ -149,7 +149,7 @@ def _doubled(log: Log) -> Iterable[str]:
         )
         if doubled:
             yield f"doubled: {client} got {len(doubled)} messages of QoS 2 twice: {_some(doubled)}"
-        # One that resumes gets all that is kept of a broker that it did not know, also what is older than itself.
+        # One that resumes gets all that is kept of a broker that it did not know, however old.
         known = log.sent.keys() | log.earlier if client in log.semi_durable else log.sent.keys()
         unknown = sorted(counts.keys() - known)
         if unknown:

@@ -2,8 +2,8 @@
 
 The session's subscriptions stay in the demand that the other brokers know until all of them must have heard
 of the new place: that is, until for `LINGER_S` no known broker was out of reach and nothing came for it. Time
-in which this broker itself stood still does not count. They stay in the fan-out for `STRAGGLERS_S` after that:
-on an overloaded link an event may wait for minutes behind others that are worth more.
+in which this broker itself stood still does not count. In the fan-out they stay for `STRAGGLERS_S` longer: on
+an overloaded link an event may wait for minutes behind others that are worth more.
 Deliveries for it wait in a queue that is stored like any other, and leave it when the new broker has stored
 them. A broker that the session has left in turn forwards them further.
 """
