@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,7 +13,7 @@ from tests.pipeline.records import record, small_world, written
 from betimes.cli.simulate import simulate
 from betimes.language.files.scenario_file import read_scenario
 from betimes.model.errors import BetimesError, SettingError
-from betimes.model.telemetry import Answered, Published, Received
+from betimes.model.telemetry import Answered, Published, Received, Record, Subscribed
 from betimes.pipeline.tables.files import current_tables, read_arrow
 from betimes.pipeline.tables.shapes import (
     ADMISSIONS,
@@ -26,6 +28,7 @@ from betimes.pipeline.tables.shapes import (
 )
 from betimes.pipeline.telemetry import job
 from betimes.pipeline.telemetry.job import PipelineSettings, compiling, read_brokers, run_pipeline
+from betimes.pipeline.telemetry.run_facts import read_facts
 from betimes.pipeline.telemetry.survey import read_since
 
 CITY = Path(__file__).resolve().parents[3] / "examples" / "city.toml"
@@ -138,3 +141,66 @@ def test_a_broker_named_twice_is_one_and_one_without_a_name_is_a_mistake():
     assert read_brokers(["a", "b", "a"]) == ("a", "b")
     with pytest.raises(SettingError, match="--broker"):
         read_brokers([" "])
+
+
+def world(events: int, subscribers: int, copies: int = 0) -> list[Record]:
+    """Return so many events for so many subscribers, the first ones of them recorded twice."""
+    base = small_world(events)
+    wishes = [record(Subscribed, broker="b", time_s=3600.0, subscriber=f"s{n}") for n in range(subscribers)]
+    return [*wishes, *base[1:], *base[1 : 1 + copies]]
+
+
+def sums(directory):
+    """Return some figures of the current tables."""
+    facts = read_facts(current_tables(directory))
+    folder = current_tables(directory)
+    people = sorted(row["subscriber"] for row in read_arrow(RELIABILITY, folder).to_pylist())
+    return facts.rows["matches"], facts.quarantined, facts.rows["deliveries"], people
+
+
+@pytest.mark.spark
+def test_runs_in_one_session_know_nothing_of_each_other(spark, tmp_path):
+    """Files of the same names change, and folders of runs are used again."""
+    place, tables = tmp_path / "telemetry", tmp_path / "tables"
+    for turn, (events, subscribers, copies) in enumerate([(5, 3, 0), (9, 1, 4), (7, 2, 2), (9, 1, 0)]):
+        for gone in (place, tables):
+            shutil.rmtree(gone, ignore_errors=True)
+        written(place, world(events, subscribers, copies))
+        if turn == 2:
+            with pytest.raises(RuntimeError, match="half way"):
+                run_pipeline(spark, place, tables, progress=_fails_half_way)
+        run_pipeline(spark, place, tables)
+        found = sums(tables)
+        assert found[0] == events * subscribers
+        assert found[1] == ({"duplicate": copies} if copies else {})
+        assert found[3] == [f"s{n}" for n in range(subscribers)]
+        assert {each.name for each in current_tables(tables).iterdir()} == {
+            *(table.name for table in TABLES.values() if table.is_filled),
+            "run.json",
+        }
+    assert not persisted(spark)
+
+
+def _fails_half_way(done: int, total: int) -> None:
+    if done > total // 2:
+        raise RuntimeError("half way")
+
+
+def persisted(spark) -> int:
+    """Return how many frames the session keeps."""
+    return int(spark.sparkContext._jsc.getPersistentRDDs().size())
+
+
+@pytest.mark.spark
+def test_two_threads_run_different_telemetry_in_one_session(spark, tmp_path):
+    sizes = {"one": (4, 2, 1), "other": (8, 1, 3)}
+    for name, size in sizes.items():
+        written(tmp_path / name, world(*size))
+    with ThreadPoolExecutor(2) as pool:
+        started = [pool.submit(run_pipeline, spark, tmp_path / each, tmp_path / f"{each}.t") for each in sizes]
+        for each in started:
+            each.result()
+    for name, (events, subscribers, copies) in sizes.items():
+        found = sums(tmp_path / f"{name}.t")
+        assert found[0] == events * subscribers
+        assert found[1] == {"duplicate": copies}

@@ -78,7 +78,7 @@ def test_a_row_that_is_there_twice_counts_once(spark, tmp_path):
     written(tmp_path, [*alike, *lost], label="a")
     written(tmp_path, [record(Received, number=2), record(Dropped)], label="copy")
     telemetry = open_telemetry(spark, tmp_path)
-    good, bad_frames = sort_out(telemetry.frames, BROKERS)
+    good, bad_frames = sort_out(telemetry.frames, BROKERS, tmp_path)
     assert sorted(row.number for row in good["received"].collect()) == [1, 2]
     assert good["dropped"].count() == 2
     bad = [(row.kind, row.reason) for row in union(bad_frames).collect()]
@@ -90,7 +90,7 @@ def test_only_kinds_with_a_bad_row_are_judged_again(spark, tmp_path):
     twice = [record(Received, number=1)] * 2
     records = [record(Published, number=1), *twice, record(Received, size_kb=0.0)]
     telemetry = opened(spark, tmp_path, [*records, record(Subscribed, filter="speed >")])
-    good, bad_frames = sort_out(telemetry.frames, BROKERS)
+    good, bad_frames = sort_out(telemetry.frames, BROKERS, tmp_path)
     assert [row.number for row in good["received"].collect()] == [1]
     assert [row.number for row in good["published"].collect()] == [1]
     assert sorted(row.kind for row in union(bad_frames).collect()) == ["received", "received", "subscribed"]

@@ -7,7 +7,7 @@ cast are marked, for the quarantine. Spark's workers must see the files under th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -155,7 +155,7 @@ def _read_as(frame: DataFrame, name: str, type_name: str) -> Column:
     return value.try_cast(type_name)
 
 
-def all_rows(frames: dict[str, DataFrame], columns: Iterable[str]) -> DataFrame:
+def all_rows(frames: Mapping[str, DataFrame], columns: Iterable[str]) -> DataFrame:
     """Return columns that every kind has, of all kinds, with the kind."""
     chosen = [frame.select(F.lit(kind).alias("kind"), *columns) for kind, frame in frames.items()]
     return union(chosen)

@@ -8,6 +8,7 @@ telemetry writes the same rows.
 from __future__ import annotations
 
 import math
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from betimes.pipeline.tables.shapes import RELIABILITY, SUBSCRIPTIONS
 from betimes.pipeline.telemetry import distributions
 from betimes.pipeline.telemetry.histograms import Measure, spreads
 from betimes.pipeline.telemetry.input import TelemetryInput, check_telemetry, open_telemetry, union
-from betimes.pipeline.telemetry.quarantine import sort_out
+from betimes.pipeline.telemetry.quarantine import REPEATED, sort_out
 from betimes.pipeline.telemetry.run_facts import RunFacts, write_facts
 from betimes.pipeline.telemetry.survey import Since, Survey, clock_differences, clocks_ahead_s, survey
 from betimes.pipeline.telemetry.wanted_events import EVENT_COLUMNS, Circumstances, match_events
@@ -118,6 +119,7 @@ def run_pipeline(
         models = model_tasks(run, base, files, is_unfinished=found.is_unfinished)
         models.insert(1, lambda: write_reliability(run, base, is_unfinished=found.is_unfinished))
         together(models)
+        shutil.rmtree(folder / REPEATED, ignore_errors=True)
         facts = write_facts(folder, found, seen, asked.since, time.monotonic() - began_s)
     if progress is not None:
         progress(STEPS, STEPS)
@@ -149,7 +151,7 @@ def _base_tables(
         kind: frame if kind in ALWAYS_WHOLE else _since(frame, begins_s)
         for kind, frame in telemetry.frames.items()
     }
-    good, bad_rows = sort_out(recent, known)
+    good, bad_rows = sort_out(recent, known, run.folder)
     run.report()
     bad = union([run.spark.createDataFrame([], tables.QUARANTINE.ddl), *bad_rows])
     rows = run.survey.rows

@@ -7,6 +7,7 @@ A bad row goes to the quarantine with its reason and does not affect good rows. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ SIZE_KB_MAX = 1e9
 CONTENT_LETTERS_MAX = 4000
 TEXTS_LISTED_MAX = 10_000  # filters and patterns that cannot be read
 VERDICT = "verdict"
+REPEATED = "repeated"  # below the folder of a run
 
 CLOCK_COLUMNS = ("time_s", "age_s")
 DURATION_COLUMNS = ("wait_s", "transfer_s", "matching_s")
@@ -56,12 +58,15 @@ OTHER_BROKER_COLUMNS = ("broker", "neighbour", "destination")
 
 
 def sort_out(
-    frames: Mapping[str, DataFrame], brokers: Sequence[str]
+    frames: Mapping[str, DataFrame], brokers: Sequence[str], folder: Path
 ) -> tuple[dict[str, DataFrame], list[DataFrame]]:
-    """Return the good rows by kind, as in the telemetry, and the bad ones of each kind that has any."""
+    """Return the good rows by kind, as in the telemetry, and the bad ones of each kind that has any.
+
+    `folder` is that of the run, in which the hashes of repeated rows are kept as long as it lasts.
+    """
     verdicts = {kind: judged(frame, kind, brokers) for kind, frame in frames.items()}
     verdicts["subscribed"] = with_unreadable_texts(verdicts["subscribed"])
-    doubtful = with_bad_rows(verdicts)
+    doubtful = with_bad_rows(verdicts, folder / REPEATED)
     fair = {kind: frame.filter(F.col(VERDICT).isNull()) for kind, frame in doubtful.items()}
     good = {kind: fair.get(kind, frame).select(*table_schema(kind).names) for kind, frame in frames.items()}
     return good, [quarantine_rows(frame, kind) for kind, frame in doubtful.items()]
@@ -143,27 +148,40 @@ def _reads(name: str, text: str) -> bool:
     return True
 
 
-def with_bad_rows(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+def with_bad_rows(frames: Mapping[str, DataFrame], place: Path) -> dict[str, DataFrame]:
     """Return the judged rows of the kinds with bad rows, duplicates among them.
 
-    One pass finds both. Most telemetry has neither, and then no row has to be judged again.
+    One pass finds both. Most telemetry has neither, and then no row has to be judged again. The hashes of
+    repeated rows are written to a place of this run: a frame that Spark persists would be found again by the
+    next run over files of the same names, whatever these hold by then.
     """
     marked = {
         kind: frame.withColumn("hash", F.when(F.col(VERDICT).isNull(), F.xxhash64(*table_schema(kind).names)))
         for kind, frame in frames.items()
     }
-    counts = all_rows(marked, ("hash",)).groupBy("kind", "hash").count()
-    found = counts.filter("hash IS NULL OR count > 1").select("kind", "hash").persist()
+    found = repeated_hashes(marked)
     is_repeated: dict[str, bool] = {}
     for row in found.select("kind", F.col("hash").isNotNull().alias("repeated")).distinct().collect():
         is_repeated[row.kind] = row.repeated or is_repeated.get(row.kind, False)
+    repeated = {kind: frame for kind, frame in marked.items() if is_repeated.get(kind)}
+    if repeated:
+        repeated_hashes(repeated).write.parquet(str(place))
     return {
-        kind: _compared(marked[kind], kind, found.filter(F.col("kind") == kind).select("hash"))
-        if is_repeated[kind]
-        else frame
+        kind: _compared(marked[kind], kind, _hashes_at(frame, place, kind)) if kind in repeated else frame
         for kind, frame in frames.items()
         if kind in is_repeated
     }
+
+
+def repeated_hashes(marked: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the hashes that several good rows of a kind have, and null for a kind with bad rows."""
+    counts = all_rows(marked, ("hash",)).groupBy("kind", "hash").count()
+    return counts.filter("hash IS NULL OR count > 1").select("kind", "hash")
+
+
+def _hashes_at(frame: DataFrame, place: Path, kind: str) -> DataFrame:
+    hashes = frame.sparkSession.read.schema("kind string, hash bigint").parquet(str(place))
+    return hashes.filter(F.col("kind") == kind).select("hash")
 
 
 def _compared(marked: DataFrame, kind: str, repeated: DataFrame) -> DataFrame:

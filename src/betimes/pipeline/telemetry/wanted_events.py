@@ -9,6 +9,7 @@ event: they are left out.
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,10 +36,11 @@ SCHEMA = arrow_schema(MATCHES.ddl)
 class Circumstances:
     """What a task needs beside the events: the subscriptions, and facts about brokers."""
 
-    folder: str  # of the run's tables
+    folder: str  # of the run's tables; another run may have had the same
     ahead_s: Mapping[str, float] = field(default_factory=dict)  # of each broker's clock
     last_s: Mapping[str, float] = field(default_factory=dict)  # until when it wrote, if it is not finished
     every: Mapping[str, int] = field(default_factory=dict)  # the n of which it records one event
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)  # workers keep its index for its other tasks
 
 
 class WantedEvents:
@@ -68,7 +70,7 @@ class WantedEvents:
         self.set = SubscriptionSet(subscriptions)
 
 
-_kept: dict[str, WantedEvents] = {}  # one per worker process: building the index takes a while
+_kept: dict[str, WantedEvents] = {}  # by run, one per worker process: building the index takes a while
 
 
 def match_events(circumstances: Circumstances, batches: Batches) -> Batches:
@@ -82,11 +84,11 @@ def match_events(circumstances: Circumstances, batches: Batches) -> Batches:
 
 
 def _wanted(circumstances: Circumstances) -> WantedEvents:
-    found = _kept.get(circumstances.folder)
+    found = _kept.get(circumstances.run)
     if found is None:
         _kept.clear()
         table = read_arrow(SUBSCRIPTIONS, Path(circumstances.folder))
-        found = _kept[circumstances.folder] = WantedEvents(table, circumstances)
+        found = _kept[circumstances.run] = WantedEvents(table, circumstances)
     return found
 
 
