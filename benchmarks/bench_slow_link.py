@@ -110,7 +110,12 @@ def betimes(setting: Setting, places: dict[str, Place], folder: Path, strategy: 
     commands = []
     for name, place in places.items():
         lines = [f'name = "{name}"', f'host = "{"0.0.0.0" if place.prefix else "127.0.0.1"}"']
-        lines += [f"port = {place.port}", "anonymous = true", "[network]", 'secret = "slow link bench"']
+        lines += [
+            f"port = {place.port}",
+            "anonymous = true",
+            "[network]",
+            'secret = "the slow link benchmark"',
+        ]
         lines.append(f'strategy = "{strategy}"')
         for link in setting.links:
             if link.source == name:

@@ -253,7 +253,7 @@ def test_files_are_read_again_when_told_to_and_a_mistake_leaves_all_as_it_was(tm
 
 def test_a_broker_is_not_its_own_neighbour(tmp_path, capsys):
     config = tmp_path / "broker.toml"
-    network = '[network]\nsecret = "long enough"\n[[network.links]]\nto = "a"\n'
+    network = '[network]\nsecret = "a secret that is long enough"\n[[network.links]]\nto = "a"\n'
     config.write_text(f'name = "a"\nanonymous = true\n{network}')
     assert run(["broker", str(config)]) == MISTAKE
     assert "not its own neighbour" in capsys.readouterr().err

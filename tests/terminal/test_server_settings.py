@@ -48,7 +48,7 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path):
     ("line", "problem"),
     [
         ('secret_file = "network.secret"', "the secret is too short"),
-        ('secret = "long enough"\nstrategy = "x"', "strategy"),
+        ('secret = "a secret that is long enough"\nstrategy = "x"', "strategy"),
     ],
 )
 def test_a_network_that_cannot_be_is_a_mistake(tmp_path, line, problem):

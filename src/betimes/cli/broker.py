@@ -284,7 +284,7 @@ async def _reload_whenever(told: asyncio.Event, server: Server) -> None:
         except BetimesError as error:
             log.error("the files were not reloaded, the old ones stay in force: %s", error)
             continue
-        log.info("the files were reloaded; clients disconnected: %d", cut_off)
+        log.warning("the files were reloaded; clients disconnected: %d", cut_off)
 
 
 def _say(text: str) -> None:

@@ -108,16 +108,29 @@ def test_all_is_given_back_when_clients_and_messages_are_gone(name):
 
 
 def test_a_user_is_bounded_and_others_go_on():
-    accounts = MemoryAccounts(1000)
-    anonymous, anna = accounts.of("anonymous clients", 600), accounts.of("user anna", 500)
+    accounts = MemoryAccounts(1600)
+    anonymous, anna = accounts.of("anonymous clients", 600), accounts.of("user anna", 700)
     anonymous.charge(600)
     assert not anonymous.fits(1)
-    assert anna.fits(400)
-    assert not anna.fits(401)
+    assert anna.fits(600)
+    assert not anna.fits(601)
     accounts.forget(["anonymous clients", "user anna", "user bob"])
     assert accounts.of("anonymous clients", 700) is anonymous, "something is charged to it"
     assert anonymous.fits(100)
     assert accounts.of("user anna", 500) is not anna
+
+
+def test_accounts_that_take_all_they_may_leave_room_for_small_ones():
+    accounts = MemoryAccounts(64_000)
+    for name in ("one", "other"):
+        large = accounts.of(name, 32_000)
+        while large.fits(100):
+            large.charge(100)
+    assert accounts.taken_bytes == 48_000
+    assert "for all clients" in large.problem
+    small = accounts.of("small", 32_000)
+    assert small.fits(1_000)
+    assert not small.fits(1_001)
 
 
 def test_retained_messages_beyond_the_bound_are_refused():

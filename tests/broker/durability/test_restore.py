@@ -256,6 +256,7 @@ def busy_shelf() -> Shelf:
         ("queue_bytes_max", 1000, "raise queue_size in"),
         ("retained_max", 1, "raise retained or retained_size in"),
         ("retained_bytes_max", 1500, "raise retained or retained_size in"),
+        ("memory_bytes_max", 10_000, "raise memory in"),
     ],
 )
 def test_more_than_the_limits_allow_is_not_thrown_away(limit, most, named):

@@ -13,6 +13,7 @@ from tests.broker.talking import OPEN_ACCESS
 
 from betimes.broker.links.federation import Federation
 from betimes.broker.links.packets import VERSION
+from betimes.broker.net import dialer
 from betimes.broker.net.listener import Endpoint
 from betimes.broker.net.tls import link_tls_context, tls_context
 from betimes.broker.server import Server
@@ -149,13 +150,29 @@ def test_a_listener_with_the_certificate_of_another_broker_is_left(tmp_path, cap
     run(test())
 
 
+def test_a_neighbour_that_ends_every_connection_is_warned_about_once(caplog, monkeypatch):
+    monkeypatch.setattr(dialer, "WARN_AFTER_S", 0.3)
+
+    async def test():
+        ended = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+        port = ended.sockets[0].getsockname()[1]
+        async with ended, broker("a", LinkTerms(to="b", host="127.0.0.1", port=port)):
+            await until(lambda: "ended before the link was up" in caplog.text)
+            await asyncio.sleep(1.0)
+
+    run(test())
+    warned = [each for each in caplog.records if "ended before the link was up" in each.getMessage()]
+    assert [each.levelname for each in warned].count("WARNING") == 1
+    assert "link to b at 127.0.0.1:" in warned[0].getMessage()
+
+
 def test_a_network_of_named_certificates_has_no_link_without_tls(caplog):
     async def test():
         async with (
             broker("b", named_certificates=True) as b,
             broker("a", LinkTerms(to="b", host="127.0.0.1", port=b.ports[0])) as a,
         ):
-            await until(lambda: "does not name a" in caplog.text)
+            await until(lambda: "it shows no certificate, which has to name a" in caplog.text)
             assert (up(a), up(b)) == (set(), set())
 
     run(test())
@@ -281,7 +298,7 @@ def test_a_neighbour_that_is_not_up_yet_is_nothing_to_warn_of(caplog):
         (port,) = free_ports(1)
         with caplog.at_level("INFO"):
             async with broker("a", LinkTerms(to="b", host="127.0.0.1", port=port)) as a:
-                await until(lambda: "link to b: cannot be dialled" in caplog.text)
+                await until(lambda: f"link to b at 127.0.0.1:{port}: cannot be dialled" in caplog.text)
                 async with broker("b", port=port):
                     await until(lambda: up(a) == {"b"})
                     assert [each for each in caplog.records if each.levelname == "WARNING"] == []
@@ -300,7 +317,7 @@ def test_an_address_where_nobody_listens_is_told_of_once(caplog, monkeypatch):
             await asyncio.sleep(1.0)  # several times dialled
         warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
         assert len(warnings) == 1
-        assert "link to b: cannot be dialled" in warnings[0]
+        assert f"link to b at 127.0.0.1:{port}: cannot be dialled" in warnings[0]
 
     run(test())
 

@@ -8,7 +8,7 @@ from betimes.language.files.server_file import read_server_file
 from betimes.model.errors import FileMistakesError
 from betimes.model.network_settings import LinkTerms
 
-START = '[network]\nsecret = "a long secret"\n'
+START = '[network]\nsecret = "a long secret of brokers"\n'
 
 
 def network(text):
@@ -40,7 +40,7 @@ def test_links_are_read_with_their_terms():
         to = "b4"
         """
     )
-    assert (found.secret, found.strategy) == ("a long secret", "eb")
+    assert (found.secret, found.strategy) == ("a long secret of brokers", "eb")
     assert found.links == (
         LinkTerms(to="b2", host="192.0.2.7", port=2883, rate_kb_per_s=50.0),
         LinkTerms(
@@ -74,8 +74,8 @@ def test_an_address_has_a_host_and_perhaps_a_port(address, host, port):
     ("text", "problem"),
     [
         ("[network]", "share one secret"),
-        ('[network]\nsecret = "short"', "at least 8 letters"),
-        ('[network]\nsecret = "long enough"\nsecret_file = "too"', "share one secret"),
+        ('[network]\nsecret = "short"', "at least 16 letters"),
+        ('[network]\nsecret = "a secret that is long enough"\nsecret_file = "too"', "share one secret"),
         (START + '[[network.links]]\naddress = "b2"', "to"),
         (START + '[[network.links]]\nto = "b2"\ncertificate = "b1.crt"', "over TLS only"),
         (START + '[[network.links]]\nto = "b2"\ntls = true\nkey = "b1.key"', "without a certificate"),

@@ -197,7 +197,9 @@ def test_two_threads_run_different_telemetry_in_one_session(spark, tmp_path):
     for name, size in sizes.items():
         written(tmp_path / name, world(*size))
     with ThreadPoolExecutor(2) as pool:
-        started = [pool.submit(run_pipeline, spark, tmp_path / each, tmp_path / f"{each}.t") for each in sizes]
+        started = [
+            pool.submit(run_pipeline, spark, tmp_path / each, tmp_path / f"{each}.t") for each in sizes
+        ]
         for each in started:
             each.result()
     for name, (events, subscribers, copies) in sizes.items():

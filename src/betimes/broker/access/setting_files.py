@@ -52,7 +52,7 @@ def secret_in(path: Path, setting: str, read: Read = read_file) -> str:
     """Return the secret in the file that a setting names."""
     secret = read(path, "").strip()
     if len(secret) < SECRET_LENGTH_MIN:
-        hint = f"write at least {SECRET_LENGTH_MIN} letters into it: openssl rand -hex 16 > {path.name}"
+        hint = f"write at least {SECRET_LENGTH_MIN} letters into it: openssl rand -hex 16 > {path}"
         raise SettingError(setting, str(path), "the secret is too short", hint)
     return secret
 

@@ -9,6 +9,7 @@ import mqtt5
 
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.hub import Hub
+from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.delivery.session import Session
 from betimes.model.server_settings import Limits
 from betimes.mqtt.reason_codes import NEVER_EXPIRES, ConnectCode, DisconnectCode, Refusal, expiry_seconds
@@ -39,6 +40,13 @@ def handle_connect(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket
             connection.deny_login(packet, now_s)
 
 
+def _refuse_beyond_quota(
+    hub: Hub, connection: Connection, client_id: str, problem: str, now_s: float
+) -> None:
+    hub.counters.denials.note(DenialKind.QUOTA, client_id, problem, now_s)
+    connection.refuse(ConnectCode.QUOTA_EXCEEDED, problem)
+
+
 def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
     """Open or take over the session of an authenticated client."""
     assigned = None if packet.client_id else f"auto-{secrets.token_hex(8)}"
@@ -51,10 +59,10 @@ def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: 
     account = hub.account_of(user)
     if old is None and account.sessions >= account.grants.sessions_max:
         text = f"{account.spoken} has {account.grants.sessions_max:,} sessions, which is all it may have"
-        connection.refuse(ConnectCode.QUOTA_EXCEEDED, text)
+        _refuse_beyond_quota(hub, connection, client_id, text, now_s)
         return
     if not hub.has_room_for(packet, client_id, user):
-        connection.refuse(ConnectCode.QUOTA_EXCEEDED, hub.memory_of(user).problem)
+        _refuse_beyond_quota(hub, connection, client_id, hub.memory_of(user).problem, now_s)
         return
     if not hub.may_connect(connection, packet, client_id, user, now_s):
         return

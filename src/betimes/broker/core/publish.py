@@ -153,6 +153,7 @@ class Publishing:
             publication.retain and not self.retained.keep(publication, memory)
         ):
             counters.lost[Reason.QUEUE_FULL] += 1
+            counters.denials.note(DenialKind.QUOTA, publisher, f"topic {topic}", now_s)
             if keep is not None:
                 keep(None)
             return _QUOTA_EXCEEDED

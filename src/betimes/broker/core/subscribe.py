@@ -20,7 +20,7 @@ from betimes.broker.core.subscribe_request import SubscribeRequest, read_request
 from betimes.broker.delivery.accounts import Account
 from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.delivery.memory_account import subscription_bytes
-from betimes.broker.delivery.session import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.replay.range_read import RangeReading
 from betimes.broker.replay.resume import NotYetError, Resumption, check_resume
 from betimes.matching.topics import shared_parts
@@ -167,10 +167,10 @@ def _subscribe_one(
         return SubscribeCode.NOT_AUTHORIZED, f"{pattern}: not allowed"
     old = session.subscriptions.get(asked.pattern)
     if old is None and len(session.subscriptions) >= hub.limits.subscriptions_max:
-        return SubscribeCode.QUOTA_EXCEEDED, f"at most {hub.limits.subscriptions_max} subscriptions"
+        return _beyond_quota(hub, session, f"at most {hub.limits.subscriptions_max} subscriptions", now_s)
     problem = _beyond_account(session.account, request, is_new=old is None)
     if problem:
-        return SubscribeCode.QUOTA_EXCEEDED, problem
+        return _beyond_quota(hub, session, problem, now_s)
     subscription = BrokerSubscription(
         session=session,
         pattern=pattern,
@@ -185,7 +185,7 @@ def _subscribe_one(
         reservation="" if decision is None else decision.reservation,
     )
     if not session.memory.fits(subscription_bytes(subscription)):
-        return SubscribeCode.QUOTA_EXCEEDED, session.memory.problem
+        return _beyond_quota(hub, session, session.memory.problem, now_s)
     texts = []
     for each in (hub.admit(subscription, now_s), decision):
         if each is not None:
@@ -196,6 +196,11 @@ def _subscribe_one(
         hub.subscribe(asked.pattern, subscription, now_s)
     granted.append(_Granted(subscription, asked.retain_handling, old is None))
     return GRANTED[asked.max_qos.value], "; ".join(texts)
+
+
+def _beyond_quota(hub: Hub, session: Session, problem: str, now_s: float) -> tuple[SubscribeCode, str]:
+    hub.counters.denials.note(DenialKind.QUOTA, session.client_id, problem, now_s)
+    return SubscribeCode.QUOTA_EXCEEDED, problem
 
 
 def _beyond_account(account: Account, request: SubscribeRequest, *, is_new: bool) -> str:

@@ -1,4 +1,4 @@
-"""Denied logins, publications, subscriptions and links: counted, and logged at a bounded rate.
+"""Denied logins, publications, subscriptions, links and quotas: counted, and logged at a bounded rate.
 
 A flood of denials must not flood the log: a few a second are logged one by one, the others by their number.
 """
@@ -24,6 +24,7 @@ class DenialKind(StrEnum):
     PUBLISH = "publish"
     SUBSCRIBE = "subscribe"
     LINK = "link"  # to one that says it is a neighbour
+    QUOTA = "quota"  # more than an account, or all of them together, may have
 
 
 class Denials:

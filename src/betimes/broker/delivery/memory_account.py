@@ -3,7 +3,8 @@
 Whatever a client can make the broker keep is charged to its account: sessions, subscriptions, messages that
 are queued or in flight, retained messages, wills, topic aliases, incomplete packets, and what it does not
 read. Clients without a user name share one account. What does not fit is refused with 0x97 (quota exceeded),
-or lost with a reason. Publications of QoS 0 that go out at once are not charged.
+or lost with a reason. Publications of QoS 0 that go out at once are not charged. The last quarter of what a
+broker keeps in all is for accounts that take little: a few large ones cannot lock out all others.
 
 Sizes are estimates, measured in `tests/broker/delivery/test_memory_account.py` to be no less than what Python
 takes.
@@ -28,6 +29,8 @@ DELIVERY_BYTES = 350  # of one client's delivery of a message, and of the messag
 TEXT_BYTES = 100  # of a text, besides its letters
 PROPERTY_BYTES = 160  # of a user property, besides its letters
 NUMBER_BYTES = 100  # of a number in a set
+LARGE_SHARE = 0.75  # of the memory of a broker, for accounts that are not small
+SMALL_SHARE = 1.0 / 64.0  # a small account takes no more than that
 
 
 class MemoryAccounts:
@@ -35,6 +38,8 @@ class MemoryAccounts:
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
+        self.large_bytes_max = int(LARGE_SHARE * bytes_max)
+        self.small_bytes = int(SMALL_SHARE * bytes_max)
         self.taken_bytes = 0
         self._accounts: dict[str, UserMemory] = {}
 
@@ -65,8 +70,9 @@ class UserMemory:
 
     def fits(self, size: int) -> bool:
         """Tell whether so many bytes more are within the bounds."""
-        accounts = self._all
-        return self.taken_bytes + size <= self.bytes_max and accounts.taken_bytes + size <= accounts.bytes_max
+        accounts, taken = self._all, self.taken_bytes + size
+        bytes_max = accounts.bytes_max if taken <= accounts.small_bytes else accounts.large_bytes_max
+        return taken <= self.bytes_max and accounts.taken_bytes + size <= bytes_max
 
     def charge(self, size: int) -> None:
         """Count so many bytes more, which may be less than none."""
@@ -76,7 +82,7 @@ class UserMemory:
     @property
     def problem(self) -> str:
         """Return why something is refused, for its client."""
-        if self._all.taken_bytes - self.taken_bytes > self._all.bytes_max - self.bytes_max:
+        if self._all.taken_bytes - self.taken_bytes > self._all.large_bytes_max - self.bytes_max:
             return f"the broker keeps no more than {self._all.bytes_max} bytes for all clients"
         return f"the broker keeps no more than {self.bytes_max} bytes for one account"
 

@@ -90,6 +90,10 @@ class _Restoring:
         self._read_custody()
         self._hub.publishing.repeats.restore(self._rows(store.keys))
         self._start_expiry(self._read_wills())
+        memory = self._hub.memory
+        if memory.taken_bytes > memory.bytes_max:
+            more = f"more to be kept in memory ({memory.taken_bytes} bytes)"
+            raise self._too_much(more, "memory", memory.bytes_max)
         self._hub.tick(self._now_s)
 
     def _read_publications(self) -> None:

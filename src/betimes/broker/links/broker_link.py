@@ -77,16 +77,16 @@ class BrokerLink(NeighbourLink):
     def _refusal(self, _identity: Sequence[tuple[str, str]], now_s: float) -> tuple[ConnectCode, str] | None:
         if not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
             return ConnectCode.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours"
-        if not self._is_certified:
-            return ConnectCode.NOT_AUTHORIZED, f"the certificate that it shows does not name {self.neighbour}"
         problem = self._conflict(now_s)
         return None if problem is None else (ConnectCode.CLIENT_ID_NOT_VALID, problem)
 
-    @property
-    def _is_certified(self) -> bool:
-        """Tell whether the certificate of the neighbour has its name, where that is required."""
-        is_required = self.federation.settings.named_certificates
-        return not is_required or self.neighbour in self.connection.channel.names
+    def _unnamed(self) -> str | None:
+        names = self.connection.channel.names
+        if not self.federation.settings.named_certificates or self.neighbour in names:
+            return None
+        if names:
+            return f"the certificate that it shows does not name {self.neighbour}"
+        return f"it shows no certificate, which has to name {self.neighbour}"
 
     def _conflict(self, now_s: float) -> str | None:
         """Return why the link cannot open: a live link with a broker of that name exists; None if it can."""
@@ -105,8 +105,9 @@ class BrokerLink(NeighbourLink):
         if name != self.neighbour:
             found = "no broker of a network" if name is None else f"called {name}"
             raise LinkError(f"the dialled broker is not {self.neighbour} but {found}")
-        if not self._is_certified:
-            raise LinkError(f"the certificate that it shows does not name {self.neighbour}")
+        unnamed = self._unnamed()
+        if unnamed is not None:
+            raise LinkError(unnamed)
         problem = self._conflict(now_s)
         if problem is not None:
             raise LinkError(problem)

@@ -142,6 +142,7 @@ class Federation(Network):
         self._remembered: set[str] = set()  # homes whose demand is of an earlier life, and not announced yet
         self._forget_at_s = math.inf
         self._absent_since_s: dict[str, float] = {}  # known brokers to which no route leads
+        self._told_down: set[str] = set()  # neighbours whose link was up, and is down
         self._next_hops: dict[str, str] = {}  # neighbour by broker
         self._is_closing = False
         if custody is not None:
@@ -285,7 +286,9 @@ class Federation(Network):
         old = self.ends.get(end.neighbour)
         if old is not None:
             old.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
-        log.info("link to %s is up", end.neighbour)
+        is_news = end.neighbour in self._told_down  # then the log has that it was down
+        self._told_down.discard(end.neighbour)
+        log.log(logging.WARNING if is_news else logging.INFO, "link to %s is up", end.neighbour)
         self._met[end.neighbour] = None
         self.ends[end.neighbour] = end
         end.is_up = True
@@ -303,6 +306,7 @@ class Federation(Network):
             carrier.link_down(end, now_s)
 
     def _neighbour_lost(self, end: BrokerLink, now_s: float) -> None:
+        self._told_down.add(end.neighbour)
         log.log(logging.INFO if self._is_closing else logging.WARNING, "link to %s is down", end.neighbour)
         del self.ends[end.neighbour]
         self.perform(self.broker.link_lost(end.neighbour, now_s), now_s)

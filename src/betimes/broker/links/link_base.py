@@ -134,6 +134,8 @@ class NeighbourLink(ABC):
         elif packet.authentication_method != METHOD or len(nonce) != NONCE_BYTES:
             text = f"a link authenticates by {METHOD}, with a nonce of {NONCE_BYTES} bytes"
             self._refuse(ConnectCode.BAD_AUTHENTICATION_METHOD, text)
+        elif (unnamed := self._unnamed()) is not None:  # before it could try secrets on our proof
+            self._refuse(ConnectCode.NOT_AUTHORIZED, unnamed)
         else:
             secret = self._owner.secret
             ours, theirs = Hello.of(secret.nonce(), self._identity()), Hello.of(nonce, properties)
@@ -209,6 +211,11 @@ class NeighbourLink(ABC):
     def _who(self) -> str:
         """Return what the log calls the neighbour: its address, where its name may be invented."""
         return self.neighbour if self.is_up or self.connection.is_dialled else self.connection.peer
+
+    @property
+    def has_opened(self) -> bool:
+        """Tell whether it is up, or was."""
+        return self._phase is LinkPhase.OPEN
 
     @property
     def is_half_open(self) -> bool:
@@ -308,6 +315,10 @@ class NeighbourLink(ABC):
     def _distrusted(self, text: str) -> NoReturn:
         """Raise a LinkError: the neighbour that answers does not prove the secret."""
         raise LinkError(text)
+
+    def _unnamed(self) -> str | None:
+        """Return why a certificate that has to name the neighbour does not; here, none has to."""
+        return None
 
     @abstractmethod
     def _check_dialled(self, name: str | None, now_s: float) -> None:

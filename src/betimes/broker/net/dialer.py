@@ -64,9 +64,11 @@ async def keep_link(listener: LineOwner, federation: Federation, terms: LinkTerm
     loop, pause_s = asyncio.get_running_loop(), REDIAL_S_FIRST
     assert terms.host is not None, "without a host the neighbour dials"
     missed_s, is_told = loop.time(), False
+    links: list[BrokerLink] = []
 
     def open_link(connection: Connection, now_s: float) -> None:
-        BrokerLink(federation, connection, terms, now_s).dial()
+        links[:] = [BrokerLink(federation, connection, terms, now_s)]
+        links[0].dial()
 
     while True:
         if terms.to in federation.ends:  # the neighbour was quicker
@@ -78,17 +80,19 @@ async def keep_link(listener: LineOwner, federation: Federation, terms: LinkTerm
             line = await _dial(listener, open_link, terms.host, terms.port, tls)
         except BetimesError as error:
             line = str(error)
-        if isinstance(line, str):
-            is_long = loop.time() - missed_s >= WARN_AFTER_S
-            log.log(
-                logging.WARNING if is_long and not is_told else logging.INFO, "link to %s: %s", terms.to, line
-            )
-            is_told = is_told or is_long
-        else:
+        if not isinstance(line, str):
             await line.ended.wait()
-            missed_s, is_told = loop.time(), False
+            if links[0].has_opened:
+                missed_s, is_told = loop.time(), False
+            else:
+                line = f"the connection ended before the link was up ({line.why_ended})"
             if loop.time() - started_s > REDIAL_S_MAX:
                 pause_s = REDIAL_S_FIRST
+        if isinstance(line, str):
+            is_long = loop.time() - missed_s >= WARN_AFTER_S
+            level = logging.WARNING if is_long and not is_told else logging.INFO
+            log.log(level, "link to %s at %s:%d: %s", terms.to, terms.host, terms.port, line)
+            is_told = is_told or is_long
         await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
         pause_s = min(2.0 * pause_s, REDIAL_S_MAX)
 

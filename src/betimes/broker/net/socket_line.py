@@ -334,6 +334,7 @@ class DialedLine(SocketLine):
         super().__init__(listener)
         self._open_link = open_link
         self.ended = asyncio.Event()
+        self.why_ended = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the CONNECT."""
@@ -345,6 +346,7 @@ class DialedLine(SocketLine):
     def connection_lost(self, error: Exception | None) -> None:
         """Note that the neighbour is gone."""
         super().connection_lost(error)
+        self.why_ended = str(error) if error else "the neighbour closed it"
         self.ended.set()
 
     def _connection(self, peer: str, channel: Channel) -> Connection:

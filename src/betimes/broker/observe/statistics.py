@@ -41,6 +41,8 @@ class Statistics:
     subscriptions: int
     retained: int
     queue_bytes: int  # of messages that wait for their client
+    accounts_bytes: int  # of all that is charged to accounts
+    accounts_bytes_max: int
     counters: Counters  # of packets, bytes and publications; they go on counting
     lost: Mapping[Reason, int]  # publications, or copies of them, that did not arrive
     broker: str = ""  # its name
@@ -82,6 +84,8 @@ def gathered(observed: ObservedParts, now_s: float) -> Statistics:
         subscriptions=subscriptions,
         retained=retained,
         queue_bytes=sum(map(_QUEUE_BYTES, sessions)),
+        accounts_bytes=hub.memory.taken_bytes,
+        accounts_bytes_max=hub.memory.bytes_max,
         counters=counters,
         lost={reason: counters.lost[reason] for reason in Reason},
         broker=hub.name,
