@@ -38,8 +38,8 @@ _number, _born_s = attrgetter("number"), attrgetter("born_s")
 class ReplayBuffer:
     """What one broker keeps for clients that come back; its own numbers go on from `next_number`.
 
-    `clock_ahead_s` is the time of day less the broker's own clock. It stays the same for the life of the broker,
-    so that the time at which a message was published does, too.
+    `clock_ahead_s` is the time of day less the broker's own clock. It stays the same for the life of the
+    broker, so that the time at which a message was published does, too.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ HINT = "write the text of an $id, such as b1:200, one for each broker; with +100
 class Until:
     """Where a range ends, by origin: None for what is here by now.
 
-    With `most`, the client asks how far so many messages would reach, and with `bytes_max`, so many bytes; with
+    With `most`, the client asks how far so many messages would reach, with `bytes_max`, so many bytes; with
     `since_us`, where what was published at a time, or later, begins.
     """
 

@@ -34,7 +34,7 @@ WHERE = ("url", "user", "password", "ca", "cert", "key", "timeout", "reconnect")
 READING = (
     "topic", "filter", "starting", "ending", "startingTimestamp", "endingTimestamp", "messages_per_batch",
     "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "partitions", "failOnDataLoss",
-    "includeHeaders", "gaps", "part",
+    "includeHeaders", "pushFilters", "gaps", "part",
 )  # fmt: skip
 KAFKAS = {
     "startingOffsets": "starting",
@@ -92,6 +92,7 @@ class SourceOptions:
     batch_messages_min: int  # fewer are waited for
     trigger_delay_s_max: float  # for so long
     fails_on_loss: bool
+    pushes_filters: bool  # of spark.read: predicates go to the broker
     partitions: int
     gaps: str | None  # the directory of the table of gaps
     takes_part: bool  # also from a broker that does not receive, or keep, everything
@@ -135,6 +136,7 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
         batch_messages_min=_limit("minOffsetsPerTrigger", found, PLANNED_MAX) or 0,
         trigger_delay_s_max=_duration_s("maxTriggerDelay", found.get("maxTriggerDelay", TRIGGER_DELAY)),
         fails_on_loss=_flag("failOnDataLoss", found, "true"),
+        pushes_filters=_flag("pushFilters", found, "false"),
         partitions=_count("partitions", found, 1, PARTITIONS_MAX),
         gaps=gaps,
         takes_part=part == "accept",

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -28,9 +29,9 @@ from betimes.client.blocking.ranges import PLANNED_MAX, Positions, RangePlan, Ra
 from betimes.client.errors import RefusedError, SubscriptionRefusedError, UnreachableError
 from betimes.client.resubscribing import BackOff
 from betimes.model.errors import BetimesError, SettingError
-from betimes.model.positions import Gap
 from betimes.pipeline.streams.losses import check_losses, write_gaps
 from betimes.pipeline.streams.options import EARLIEST, LATEST, Position, Since, SourceOptions
+from betimes.pipeline.streams.pushdown import push_filters
 from betimes.pipeline.streams.rows import batches, check_schema
 
 POSITIONS, LOST, UNKNOWN = "positions", "lost", "unknown"  # in an offset
@@ -74,6 +75,20 @@ class BatchReader(_RangeReading, DataSourceReader):
             after = position_of(reader, self._options, self._options.starting or EARLIEST)
             until = position_of(reader, self._options, self._options.ending or LATEST)
             return split(reader, self._options, after, until) or [StreamRange({}, {})]
+
+
+class PushingReader(BatchReader):
+    """Reads what is kept and passes the predicates that the broker can check.
+
+    A class of its own: Spark refuses a reader with `pushFilters` in sessions that have not enabled it.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 -- Spark's name
+        """Take what the broker checks exactly as Spark would, and return the rest."""
+        wanted = self._options.wanted
+        text, left = push_filters(filters, self._schema, wanted.filter)
+        self._options = replace(self._options, wanted=replace(wanted, filter=text))
+        return left
 
 
 class StreamReader(_RangeReading, DataSourceStreamReader, SupportsTriggerAvailableNow):
