@@ -4,8 +4,8 @@ Brokers number the events that enter at them, one after the other. A broker that
 recognises by the numbers what is missing: it is late, or lost. A broker that receives only a part cannot
 distinguish that from what was not meant for it. Numbers before the first one are unknown.
 
-A broker that is started anew begins with the microseconds of its clock, far above its last number. Whether the
-numbers in between were ever given is unknown too, and they are never counted as lost.
+A broker that is started anew begins with the microseconds of its clock, far above its last number. Whether
+the numbers in between were ever given is unknown too, and they are never counted as lost.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_two_names_of_one_option_with_different_values_are_an_error_that_names_b
 def test_a_client_certificate_needs_its_files_and_an_encrypted_broker(tmp_path):
     found = read_source_options(SOURCE | {"cert": "me.crt", "key": "me.key"})
     assert (found.place.cert, found.place.key) == ("me.crt", "me.key")
-    with pytest.raises(BetimesError, match="cert = .* is not encrypted"), found.place.reader() as reader:
+    with pytest.raises(BetimesError, match=r"cert = .* is not encrypted"), found.place.reader() as reader:
         reader.begin(found.wanted)
     there = read_source_options({"url": "mqtts://127.0.0.1:1", "topic": "t", "cert": str(tmp_path / "no")})
     with pytest.raises(BetimesError, match="cannot be read with its key"), there.place.reader() as reader:

@@ -81,7 +81,9 @@ def test_what_the_broker_selects_and_spark_checks_is_what_spark_alone_would_sele
     text, left = push_filters(filters, SCHEMA, None)
     broker = Publication(packet, "t", born_s=0.0).attributes()
     passes = text is None or parse_filter(text).matches(broker)
-    assert (passes and all(is_true(each, row) for each in left)) == all(is_true(each, row) for each in filters)
+    assert (passes and all(is_true(each, row) for each in left)) == all(
+        is_true(each, row) for each in filters
+    )
 
 
 def test_what_the_two_sides_would_read_differently_stays_with_spark():

@@ -1,9 +1,9 @@
 """Reading a range of the replay buffer: what was published between two positions (docs/resuming.md).
 
-`resume-until` on a SUBSCRIBE states the end, and nothing stays subscribed; or it states how many messages the
-client would like to read, or a time, and the answer is where that range would end. Every answer takes bounded time: it
-looks at a limited number of messages and sends what finds room, the oldest first. The positions in it state
-up to where that was everything; the client asks again from there.
+`resume-until` on a SUBSCRIBE states the end, and nothing stays subscribed; or it states how many messages
+the client would like to read, or a time, and the answer is where that range would end. Every answer takes
+bounded time: it looks at a limited number of messages and sends what finds room, the oldest first. The
+positions in it state up to where that was everything; the client asks again from there.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ GAPS_SCHEMA = pa.schema(
     ]
 )
 GAPS_NAMED_MAX = 10  # in one error
-HINT = 'hint: option("failOnDataLoss", "false") counts them and goes on; a larger [buffer] of the broker keeps more'
+HINT = 'hint: option("failOnDataLoss", "false") counts them and goes on; a larger [buffer] keeps more'
 
 
 class DataLossError(BetimesError):

@@ -1,8 +1,8 @@
 """Predicates of Spark as content filters of the broker, where both say exactly the same.
 
-A broker compares attributes that have no type, and Spark columns that have one. For `double` columns and numbers,
-and for `string` columns and texts that read as neither number nor flag, the two agree for every message, also
-where the attribute is missing. All other predicates stay with Spark.
+A broker compares attributes that have no type, and Spark columns that have one. For `double` columns and
+numbers, and for `string` columns and texts that read as neither number nor flag, the two agree for every
+message, also where the attribute is missing. All other predicates stay with Spark.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SIGNS = {
 def push_filters(
     filters: Sequence[Filter], schema: StructType, own: str | None
 ) -> tuple[str | None, list[Filter]]:
-    """Return the content filter for the broker, which includes its `own`, and the predicates left to Spark."""
+    """Return the content filter for the broker, which includes `own`, and the predicates left to Spark."""
     kinds = {each.name: each.dataType.simpleString() for each in schema.fields if each.name not in COLUMNS}
     texts = {id(each): text for each in filters if (text := _text(each, kinds)) is not None}
     if not texts:

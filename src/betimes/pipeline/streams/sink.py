@@ -1,9 +1,10 @@
 """Rows published as events: each with QoS 1 under a key, so that a repeated task adds none.
 
 The columns `topic`, `payload`, `attributes`, `deadline`, `importance` and `key` have the meaning of their
-names; `id`, `age_s`, `published` and `headers`, which the source adds, are not passed on; every other column is an
-attribute. Where there is no column `key`, a row's key is made of the query, the batch, the partition and the
-row's content: the same batch published again, after a crash or by a repeated task, has the same keys.
+names; `id`, `age_s`, `published` and `headers`, which the source adds, are not passed on; every other column
+is an attribute. Where there is no column `key`, a row's key is made of the query, the batch, the partition
+and the row's content: the same batch published again, after a crash or by a repeated task, has the same
+keys.
 """
 
 from __future__ import annotations
