@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from betimes.model.errors import BetimesError
-from betimes.pipeline.streams.options import Since, checked_topic, read_sink_options, read_source_options
+from betimes.pipeline.streams.options import (
+    PublishedSince,
+    checked_topic,
+    read_sink_options,
+    read_source_options,
+)
 
 SOURCE = {"url": "mqtt://a", "topic": "traffic/#"}
 
@@ -74,7 +79,7 @@ def test_options_have_the_names_that_kafkas_source_gives_them():
     assert (found.partitions, found.fails_on_loss, found.batch_messages_min) == (3, False, 5)
     assert (found.trigger_delay_s_max, found.batch_bytes_max) == (2.0, 1000)
     assert read_source_options(SOURCE).fails_on_loss
-    assert read_source_options(SOURCE | {"startingTimestamp": "1500"}).starting == Since(1_500_000)
+    assert read_source_options(SOURCE | {"startingTimestamp": "1500"}).starting == PublishedSince(1_500_000)
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,13 @@ class StreamPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class PublishedSince:
     """The position in front of what was published at a time, or later."""
 
     at_us: int
 
 
-Position = str | dict[str, int] | Since
+Position = str | dict[str, int] | PublishedSince
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +248,7 @@ def _where(name: str, found: Mapping[str, str]) -> Position | None:
     text = found[timed]
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= MILLISECONDS_DIGITS):
         raise SettingError(timed, text, "must be milliseconds of the Unix epoch", "for example 1794807910540")
-    return Since(int(text) * 1000)
+    return PublishedSince(int(text) * 1000)
 
 
 def _position(name: str, text: str | None) -> str | dict[str, int] | None:

@@ -89,5 +89,5 @@ def _literal(value: Any, kind: str) -> str | None:
 
 
 def _column(predicate: Filter) -> str:
-    path = getattr(predicate, "attribute", ())
+    path: tuple[str, ...] = getattr(predicate, "attribute", ())
     return path[0] if len(path) == 1 else ""

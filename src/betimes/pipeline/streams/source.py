@@ -30,7 +30,7 @@ from betimes.client.errors import RefusedError, SubscriptionRefusedError, Unreac
 from betimes.client.resubscribing import BackOff
 from betimes.model.errors import BetimesError, SettingError
 from betimes.pipeline.streams.losses import check_losses, write_gaps
-from betimes.pipeline.streams.options import EARLIEST, LATEST, Position, Since, SourceOptions
+from betimes.pipeline.streams.options import EARLIEST, LATEST, Position, PublishedSince, SourceOptions
 from betimes.pipeline.streams.pushdown import push_filters
 from betimes.pipeline.streams.rows import batches, check_schema
 
@@ -233,7 +233,7 @@ def position_of(reader: RangeReader, options: SourceOptions, said: Position) -> 
         return said
     if said == EARLIEST:
         plan = reader.begin(options.wanted)
-    elif isinstance(said, Since):
+    elif isinstance(said, PublishedSince):
         plan = reader.begin(options.wanted, said.at_us)
     else:
         plan = reader.plan(options.wanted, {})
