@@ -142,12 +142,11 @@ class StreamReader(_RangeReading, DataSourceStreamReader, SupportsTriggerAvailab
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 -- Spark's name
         """Return the broker's latest position and the lag of the query, for its progress."""
-        began = None if self._before is None else self._before[0]
         try:
             latest = position_of(self._asked(), self._options, LATEST)
             told: dict[str, Any] = {POSITIONS: latest}
             if self._planned is not None:
-                told |= lag_of(self._asked(), self._options, self._planned, began)
+                told["lag_messages"] = self._asked().plan(self._options.wanted, self._planned).kept
         except BetimesError:
             return None  # the next batch raises the error
         return told
@@ -282,19 +281,6 @@ def read_range(options: SourceOptions, schema: StructType, asked: StreamRange) -
         yield from batches(noted(), schema)
     if options.gaps is not None:
         write_gaps(options.gaps, options.wanted, asked.after, asked.until, gaps)
-
-
-def lag_of(
-    reader: RangeReader, options: SourceOptions, reached: Positions, began: Positions | None
-) -> dict[str, Any]:
-    """Return how far a query is behind, in messages; and how many the last batch had, by broker."""
-    behind = reader.plan(options.wanted, reached)
-    told: dict[str, Any] = {"lag_messages": behind.kept}
-    if began is not None:
-        told["batch_messages"] = {
-            origin: number - began.get(origin, number) for origin, number in sorted(reached.items())
-        }
-    return told
 
 
 def _offset(positions: Positions, lost: int, unknown: int) -> dict[str, Any]:
