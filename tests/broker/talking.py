@@ -32,11 +32,12 @@ def new_hub(
     buffer: BufferSettings | None = None,
     recorder: TelemetryRecorder | None = None,
     first_number: int = 1,
+    name: str = "b1",
     **limits: Any,
 ) -> Hub:
-    replay = None if buffer is None else ReplayBuffer(buffer, "b1", first_number)
+    replay = None if buffer is None else ReplayBuffer(buffer, name, first_number)
     return Hub(
-        "b1",
+        name,
         access_control=access_control,
         limits=Limits(**limits),
         first_number=first_number,

@@ -16,6 +16,11 @@ KINDS: dict[str, types.DataType] = {
     "boolean": types.BooleanType(),
     "timestamp": types.TimestampType(),
     "array<int>": types.ArrayType(types.IntegerType()),
+    "array<struct<key:string,value:binary>>": types.ArrayType(
+        types.StructType(
+            [types.StructField("key", types.StringType()), types.StructField("value", types.BinaryType())]
+        )
+    ),
     "map<string,string>": types.MapType(types.StringType(), types.StringType()),
 }
 

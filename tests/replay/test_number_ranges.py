@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.replay.number_ranges import Heard, NumberRange, Ranges
+from betimes.replay.number_ranges import JUMP_MIN, Heard, NumberRange, Ranges
 
 
 def test_numbers_beside_each_other_become_one_range():
@@ -55,9 +55,20 @@ def test_what_is_missing_is_what_did_not_come(order, floor, came):
 def test_what_came_before_the_first_is_not_known():
     heard = Heard(100, tells_all=True)
     heard.hear(100, 105)
-    assert heard.not_here(90) == [NumberRange(91, 99, 9)]
-    assert heard.not_here(99) == []
-    assert heard.not_here(0) == []  # who names nothing misses nothing from before
+    assert heard.unknown(90) == [NumberRange(91, 99, 9)]
+    assert heard.unknown(99) == []
+    assert heard.unknown(0) == []  # who names nothing misses nothing from before
+    assert heard.not_here(90) == []
+
+
+def test_numbers_between_two_lives_of_an_origin_are_not_counted_as_missing():
+    heard = Heard(1, tells_all=True)
+    heard.hear(1, 5)
+    heard.hear(6 + JUMP_MIN, 6 + JUMP_MIN)
+    assert heard.not_here(0) == []
+    assert heard.unknown(0) == [NumberRange(6, 5 + JUMP_MIN, JUMP_MIN)]
+    heard.hear(9 + JUMP_MIN, 9 + JUMP_MIN)
+    assert heard.not_here(0) == [NumberRange(7 + JUMP_MIN, 8 + JUMP_MIN, 2)]
 
 
 def test_who_hears_a_part_cannot_tell_what_is_missing():

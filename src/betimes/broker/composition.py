@@ -83,13 +83,16 @@ def compose(
     """
     number = int(wall_s * 1e6) if kept is None else first_number(kept.store, kept.rows, wall_s=wall_s)
     store = None if kept is None else kept.store
+    replay = None
+    if settings.buffer is not None:
+        replay = ReplayBuffer(settings.buffer, settings.name, number, clock_ahead_s=wall_s - now_s)
     hub = Hub(
         settings.name,
         access_control=access_control,
         limits=settings.limits,
         first_number=number,
         recorder=recorder,
-        replay=None if settings.buffer is None else ReplayBuffer(settings.buffer, settings.name, number),
+        replay=replay,
         keys_table=None if store is None else store.keys,
         note_retained=None if store is None else store.retain,
     )

@@ -94,16 +94,31 @@ def read_settings(
     )
 
 
-def tls_for(address: Address, ca: str | Path | None) -> ssl.SSLContext | None:
+def tls_for(
+    address: Address,
+    ca: str | Path | None,
+    cert: str | Path | None = None,
+    key: str | Path | None = None,
+) -> ssl.SSLContext | None:
     """Return how the broker's certificate is checked, by the system's authorities or those in the file `ca`.
 
-    None where nothing is encrypted.
+    `cert` and `key` are the files of the client's own certificate. None where nothing is encrypted.
     """
     if address.scheme not in ENCRYPTED:
-        if ca is not None:
-            raise SettingError("ca", str(ca), f"{address} is not encrypted", "use mqtts:// or wss://")
+        for name, file in (("ca", ca), ("cert", cert), ("key", key)):
+            if file is not None:
+                raise SettingError(name, str(file), f"{address} is not encrypted", "use mqtts:// or wss://")
         return None
     try:
-        return ssl.create_default_context(cafile=ca)
+        context = ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:
         raise SettingError("ca", str(ca), f"cannot be read as certificates ({error})") from None
+    if cert is None:
+        if key is not None:
+            raise SettingError("key", str(key), "is the key of a certificate, which is missing", "add cert")
+        return context
+    try:
+        context.load_cert_chain(cert, key)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingError("cert", str(cert), f"cannot be read with its key ({error})") from None
+    return context

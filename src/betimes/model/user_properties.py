@@ -4,6 +4,7 @@ from __future__ import annotations
 
 OWN = "$"  # a name with this prefix belongs to Betimes, and is no attribute
 DEADLINE, IMPORTANCE, ID, AGE = "$deadline", "$importance", "$id", "$age"
+PUBLISHED = "$published"  # in a range: when it was published, in microseconds of the Unix epoch
 KEY = "$key"  # a publisher's own id of a message, to drop duplicates
 
 SIGNATURE = "$signature"  # of the control centre, on a model
@@ -17,7 +18,8 @@ RESUME_AFTER, RESUME_LATE, RESUME_UNTIL = "resume-after", "resume-late", "resume
 NOW, ALL = "now", "all"  # start here; include what is too late
 # on the SUBACK of a subscriber that resumes
 OUTSTANDING, POSITION, BUFFERED = "outstanding", "position", "buffered"
-GAPS, LOST, KEPT, PART = "gaps", "lost", "kept", "part"  # on the SUBACK of a client that reads a range
+# on the SUBACK of a client that reads a range
+GAPS, LOST, UNKNOWN, KEPT, PART = "gaps", "lost", "unknown", "kept", "part"
 GAP_TOPIC = "$betimes/gap"  # with the client's id below it
 RESERVATION_TOPIC = "$betimes/reservation"  # likewise
 

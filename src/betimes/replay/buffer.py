@@ -14,6 +14,7 @@ together may be kept as one run, which is overwritten as one.
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ GONE_FROM = 64  # entries of a shelf that may be gone before it is compacted
 LOOKED_AT_MAX = 200_000  # messages of one origin for one returning subscriber: other clients wait meanwhile
 OVERWRITTEN, NEVER_CAME, NOT_KEPT = "overwritten", "never came", "not kept"
 TOO_FAR_BACK = "too far back"
+NOT_REMEMBERED = "not remembered"  # of before a restart: how many there were is unknown
 
 Item = TypeVar("Item")
 _number, _born_s, _first = attrgetter("number"), attrgetter("born_s"), attrgetter("first")
@@ -269,18 +271,39 @@ class PartitionedBuffer(Generic[Item]):
         return flows[0] if len(flows) == 1 else list(heapq.merge(*flows, key=_born_s)), gaps
 
     def stretch(
-        self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
+        self,
+        patterns: Sequence[str],
+        begins: Mapping[str, int],
+        ends: Mapping[str, int],
+        most: int,
+        bytes_max: int | None = None,
     ) -> tuple[list[RunPiece[Item]], dict[str, int]]:
         """Return the oldest kept messages from `begins` to `ends`, up to `most`; and how far that is all.
 
-        Both are numbers by origin; an origin without an end is skipped.
+        Both are numbers by origin; an origin without an end is skipped. `bytes_max` is a bound on their size,
+        which is known by run: a message has the mean size of its run. One message is always returned.
         """
         partitions = {id(each): each for pattern in patterns for each in self._overlapping(pattern)}
         flows = []
         for origin, end in ends.items():
             shelves = [each.shelves[origin] for each in partitions.values() if origin in each.shelves]
             flows.append(_pieces(shelves, begins.get(origin, 0), end))
-        return _oldest(flows, dict(ends), most)
+        return _oldest(flows, dict(ends), most, math.inf if bytes_max is None else bytes_max)
+
+    def published_before(self, patterns: Sequence[str], at_s: float) -> dict[str, int]:
+        """Return, by origin, the position in front of the first kept message that is not older than this.
+
+        O(n) in the kept runs.
+        """
+        partitions = {id(each): each for pattern in patterns for each in self._overlapping(pattern)}
+        found = self.settled()
+        for origin, end in found.items():
+            for partition in partitions.values():
+                shelf = partition.shelves.get(origin)
+                runs = () if shelf is None else shelf.above(0)
+                first = next((run.first for run in runs if run.born_s >= at_s), end + 1)
+                found[origin] = min(found[origin], first - 1)
+        return found
 
     def missing(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
         """Return what a subscriber lacks of such topics, and is not kept here."""
@@ -292,6 +315,7 @@ class PartitionedBuffer(Generic[Item]):
             shelves = [each.shelves[origin] for each in overlapping if origin in each.shelves]
             lost = [each for shelf in shelves for each in shelf.lost.above(floor)]
             gaps += [_gap(origin, each, OVERWRITTEN) for each in lost]
+            gaps += [_gap(origin, each, NOT_REMEMBERED) for each in heard.unknown(floor)]
             gaps += [_gap(origin, each, NEVER_CAME) for each in heard.not_here(floor)]
             if origin in self._not_kept and not is_covered:
                 gaps += [_gap(origin, each, NOT_KEPT) for each in self._not_kept[origin].above(floor)]
@@ -398,19 +422,26 @@ def _pieces(shelves: Sequence[_Shelf[Item]], floor: int, end: int) -> Iterator[R
 
 
 def _oldest(
-    flows: Sequence[Iterator[RunPiece[Item]]], reached: dict[str, int], most: int
+    flows: Sequence[Iterator[RunPiece[Item]]], reached: dict[str, int], most: int, room_bytes: float
 ) -> tuple[list[RunPiece[Item]], dict[str, int]]:
-    """Return the oldest pieces, `most` messages; `reached` is lowered to what these cover."""
+    """Return the oldest pieces, `most` messages that find room; `reached` is lowered to what these cover."""
     heads = [
         (piece.run.born_s, place, piece) for place, flow in enumerate(flows) for piece in islice(flow, 1)
     ]
     heapq.heapify(heads)
     chosen: list[RunPiece[Item]] = []
     while heads and most > 0:
+        each_bytes = heads[0][2].run.size_bytes / len(heads[0][2].run.items)
+        if chosen and room_bytes < each_bytes:
+            break
         _, place, piece = heapq.heappop(heads)
-        taken = piece._replace(last=min(piece.last, piece.first + most - 1))
+        count = min(most, piece.last - piece.first + 1)
+        if count * each_bytes > room_bytes:
+            count = max(int(room_bytes / each_bytes), 1)
+        taken = piece._replace(last=piece.first + count - 1)
         chosen.append(taken)
-        most -= taken.last - taken.first + 1
+        most -= count
+        room_bytes -= count * each_bytes
         if taken.last < piece.last:
             reached[piece.run.origin] = taken.last
         else:

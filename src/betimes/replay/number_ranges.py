@@ -3,6 +3,9 @@
 Brokers number the events that enter at them, one after the other. A broker that receives all of them
 recognises by the numbers what is missing: it is late, or lost. A broker that receives only a part cannot
 distinguish that from what was not meant for it. Numbers before the first one are unknown.
+
+A broker that is started anew begins with the microseconds of its clock, far above its last number. Whether
+the numbers in between were ever given is unknown too, and they are never counted as lost.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
+JUMP_MIN = 1_000_000  # numbers that are skipped at once: the origin was started anew, or may have been
 SETTLED_AFTER = 1_000  # numbers: a message overtaken by so many is lost, not late
 RANGES_MAX = 256  # that are distinguished; beyond, the oldest two become one
 
@@ -97,23 +101,26 @@ class Ranges:
 class Heard:
     """The numbers of one origin that arrived."""
 
-    __slots__ = ("first", "highest", "missing", "tells_all")
+    __slots__ = ("first", "highest", "missing", "skipped", "tells_all")
 
     def __init__(self, first: int, *, tells_all: bool) -> None:
         self.first = first  # below it nothing is known
         self.highest = first - 1
         self.tells_all = tells_all  # everything that it numbers is sent here
         self.missing = Ranges()
+        self.skipped = Ranges()  # between two lives of the origin
 
     def hear(self, first: int, last: int) -> None:
         """Note that these numbers arrived."""
         if first > self.highest:
             if first > self.highest + 1 and self.tells_all:
-                self.missing.add(self.highest + 1, first - 1, first - 1 - self.highest)
+                count = first - 1 - self.highest
+                (self.missing if count < JUMP_MIN else self.skipped).add(self.highest + 1, first - 1, count)
             self.highest = last
             return
         for number in range(first, last + 1):
             self.missing.remove(number)
+            self.skipped.remove(number)
         self.highest = max(self.highest, last)
 
     def settled(self) -> int:
@@ -122,9 +129,12 @@ class Heard:
         return max(late[0].first, self.highest - SETTLED_AFTER) - 1 if late else self.highest
 
     def not_here(self, floor: int) -> list[NumberRange]:
-        """Return what may have been published above a number, and did not arrive here."""
-        found = self.missing.above(floor)
+        """Return what was published above a number, and did not arrive here."""
+        return self.missing.above(floor)
+
+    def unknown(self, floor: int) -> list[NumberRange]:
+        """Return the numbers above one of which it is unknown whether they were ever given."""
+        found = self.skipped.above(floor)
         if 0 < floor < self.first - 1:
-            unknown = self.first - 1 - floor
-            return [NumberRange(floor + 1, self.first - 1, unknown), *found]
+            return [NumberRange(floor + 1, self.first - 1, self.first - 1 - floor), *found]
         return found

@@ -164,7 +164,7 @@ bandwidth = 20KB/s  # bandwidth to reserve along the route, or `any`; on a SUBAC
 latency = 100ms  # highest latency of the reserved route; on a SUBACK, its latency
 resume-after = north:1721  # last message that the subscriber has of an origin; or `now`
 resume-late = all  # replay also messages whose bound has passed
-resume-until = north:1800  # end of a range; the subscription ends there too
+resume-until = north:1800  # end of a range; `+1000`, `+1000B` and `@microseconds` ask where one would end
 
 SUBACK
 definite = true  # whether the refusal of a guarantee is final
@@ -172,7 +172,8 @@ outstanding = 17  # number of messages that the broker will replay
 position = north:1738  # current position of an origin
 buffered = all  # whether this broker keeps `all` of these topics, or a `part`
 gaps = 1  # range: number of messages that report gaps
-lost = 12  # range: highest number of messages missing in those gaps
+lost = 12  # range: highest number of messages missing in those gaps that were certainly published
+unknown = 1  # range: number of gaps whose size the broker does not know, because it was started anew
 kept = 1000  # range: number of messages in it
 
 CONNECT
@@ -187,6 +188,7 @@ $signature = …  # signature of the control centre, on a model or an alarm
 a delivered PUBLISH
 $id = north:1721  # origin and number: the value for `resume-after`
 $age = 42.5  # milliseconds since the message was published
+$published = 1794807910540078  # range: when it was published, in microseconds of the Unix epoch
 """)
 
 

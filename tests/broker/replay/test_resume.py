@@ -187,7 +187,7 @@ def test_a_broker_that_was_started_anew_tells_that_it_knows_nothing_of_before():
     ben = Client(hub, "ben")
     resume(ben, "b1:2")
     (gap,) = ben.read()
-    assert json.loads(gap.payload)["why"] == "never came"
+    assert json.loads(gap.payload)["why"] == "not remembered"
 
 
 def test_what_is_too_late_by_now_is_skipped_and_counted():

@@ -12,7 +12,7 @@ from tests.pipeline.schemas import schema_of
 
 from betimes.client.blocking.ranges import RangePart
 from betimes.model.errors import SettingError
-from betimes.pipeline.streams.rows import ROWS_PER_BATCH, SCHEMA, batches, check_schema
+from betimes.pipeline.streams.rows import HEADERS, ROWS_PER_BATCH, SCHEMA, batches, check_schema
 
 
 def rows(ddl: str, *packets: mqtt5.PublishPacket) -> list[dict[str, Any]]:
@@ -37,6 +37,21 @@ def test_all_that_is_known_of_a_message_is_in_its_row():
             "age_s": 1.5,
             "published": datetime.fromtimestamp(999_998.5, tz=UTC),
         }
+    ]
+
+
+def test_the_time_of_publication_is_the_one_that_the_broker_recorded():
+    told = message(("$age", "1500"), ("$published", "999997000000"))
+    assert rows("published timestamp", told) == [{"published": datetime.fromtimestamp(999_997, tz=UTC)}]
+    assert rows("published timestamp", message(("$age", "1500"), ("$published", "soon"))) == [
+        {"published": datetime.fromtimestamp(999_998.5, tz=UTC)}
+    ]
+
+
+def test_headers_are_the_user_properties_of_the_publisher_in_order():
+    found = rows(HEADERS, message(("b", "1"), ("a", "x"), ("b", "2"), ("$id", "b1:7")))
+    assert found == [
+        {"headers": [{"key": key, "value": value} for key, value in (("b", b"1"), ("a", b"x"), ("b", b"2"))]}
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -121,3 +122,35 @@ def test_a_task_that_is_tried_again_adds_nothing():
         assert len(rows_of(broker)) == 100
         publish_rows(batches(*rows), there, "q:2:0")
         assert len(rows_of(broker)) == 200
+
+
+@pytest.mark.live
+def test_a_task_that_dies_half_way_and_its_second_attempt_publish_each_row_once():
+    with keeping_broker() as broker:
+        there = options(url=f"mqtt://127.0.0.1:{broker.port}", topic="t", in_flight="10")
+        rows = [{"payload": str(number)} for number in range(100)]
+
+        def dies() -> Iterator[pa.RecordBatch]:
+            yield from batches(*rows[:50])
+            raise OSError("the executor is gone")
+
+        with pytest.raises(OSError, match="executor"):
+            publish_rows(dies(), there, "q:1:0")
+        assert 0 < len(rows_of(broker)) <= 50
+        publish_rows(batches(*rows), there, "q:1:0")
+        assert sorted(map(int, rows_of(broker))) == list(range(100))
+
+
+@pytest.mark.live
+def test_a_speculative_attempt_beside_the_first_one_adds_nothing():
+    with keeping_broker() as broker:
+        there = options(url=f"mqtt://127.0.0.1:{broker.port}", topic="t", in_flight="10")
+        rows = [{"payload": str(number)} for number in range(500)]
+        attempts = [
+            threading.Thread(target=lambda: publish_rows(batches(*rows), there, "q:1:0")) for _ in range(2)
+        ]
+        for each in attempts:
+            each.start()
+        for each in attempts:
+            each.join(60.0)
+        assert sorted(map(int, rows_of(broker))) == list(range(500))

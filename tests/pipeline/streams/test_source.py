@@ -41,7 +41,7 @@ def test_a_new_stream_begins_now_or_with_all_that_is_kept():
     with keeping_broker() as broker:
         publish(broker, range(1, 6))
         assert stream(broker).initialOffset() == at(5)
-        assert stream(broker, starting="earliest").initialOffset() == {"positions": {}, "lost": 0}
+        assert stream(broker, starting="earliest").initialOffset() == at(0)
         assert stream(broker, starting='{"b1": 3}').initialOffset() == at(3)
 
 
@@ -53,7 +53,7 @@ def test_a_batch_reaches_as_far_as_the_limit_says():
         assert reader.latestOffset(at(2), ReadMaxRows(3)) == at(5)
         assert reader.latestOffset(at(2), ReadAllAvailable()) == at(7)
         assert reader.latestOffset(at(7), ReadMaxRows(3)) == at(7)
-        assert reader.reportLatestOffset() == {"positions": {"b1": 7}}
+        assert (reader.reportLatestOffset() or {})["positions"] == {"b1": 7}
         reader.stop()
 
 
@@ -84,7 +84,7 @@ def test_partitions_are_together_the_whole_and_can_be_read_again():
 
 def test_what_is_lost_is_counted_in_the_offset_and_told_in_a_table(tmp_path):
     with keeping_broker(100) as broker:
-        reader = stream(broker, gaps=tmp_path / "gaps", messages_per_batch=50)
+        reader = stream(broker, gaps=tmp_path / "gaps", messages_per_batch=50, failOnDataLoss=False)
         for start in range(1, 301, 10):
             publish(broker, range(start, start + 10))
         end = reader.latestOffset(at(150), ReadMaxRows(50))
@@ -107,7 +107,7 @@ def test_what_is_lost_before_a_batch_is_read_again_after_a_restart_is_counted_to
         killed.stop()
         for start in range(51, 331, 10):
             publish(broker, range(start, start + 10))
-        restarted = stream(broker)
+        restarted = stream(broker, failOnDataLoss=False)
         assert ids(restarted, restarted.partitions(at(0), end)) == []
         assert restarted.latestOffset(end, ReadAllAvailable()) == at(330, lost=230)
         restarted.stop()

@@ -36,10 +36,17 @@ _number, _born_s = attrgetter("number"), attrgetter("born_s")
 
 
 class ReplayBuffer:
-    """What one broker keeps for clients that come back; its own numbers go on from `next_number`."""
+    """What one broker keeps for clients that come back; its own numbers go on from `next_number`.
 
-    def __init__(self, settings: BufferSettings, own: str, next_number: int) -> None:
+    `clock_ahead_s` is the time of day less the broker's own clock. It stays the same for the life of the
+    broker, so that the time at which a message was published does, too.
+    """
+
+    def __init__(
+        self, settings: BufferSettings, own: str, next_number: int, *, clock_ahead_s: float = 0.0
+    ) -> None:
         self.settings = settings
+        self.clock_ahead_s = clock_ahead_s
         self._own = own
         self._next_number = next_number
         self._buffer: PartitionedBuffer[Kept] = PartitionedBuffer(

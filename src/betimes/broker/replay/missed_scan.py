@@ -19,7 +19,7 @@ from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.positions import NOTHING, Gap, Have
 from betimes.mqtt.packet_batch import Kept, PacketBatch
 from betimes.mqtt.packets import OVERHEAD_BYTES
-from betimes.replay.buffer import NEVER_CAME, FoundMessage, KeptRun
+from betimes.replay.buffer import NEVER_CAME, NOT_REMEMBERED, FoundMessage, KeptRun
 
 LAST_STEP_MESSAGES = 500  # that came during the scan may be looked at in its last step
 ROUNDS_MAX = 20  # of looking at what came meanwhile; then the last step looks at all that is left
@@ -94,9 +94,10 @@ class MissedScan:
             pass
         if self._replay.buffer.highest() == {origin: had.floor for origin, had in self._since.items()}:
             return self._gaps
-        never = [each for each in self._missing(self._have) if each.why == NEVER_CAME]
-        later = [each for each in self._missing(self._since) if each.why != NEVER_CAME]
-        return [each for each in self._gaps if each.why != NEVER_CAME] + never + later
+        not_here = (NEVER_CAME, NOT_REMEMBERED)
+        never = [each for each in self._missing(self._have) if each.why in not_here]
+        later = [each for each in self._missing(self._since) if each.why not in not_here]
+        return [each for each in self._gaps if each.why not in not_here] + never + later
 
     def unsent(self) -> list[Gap]:
         """Return the gaps of what there was no room for."""

@@ -32,10 +32,18 @@ T = TypeVar("T")
 class DirectConnection:
     """One connection to a broker, open from the start, under a client id that no other client has."""
 
-    def __init__(self, address: Address, *, ca: str | Path | None = None, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        ca: str | Path | None = None,
+        cert: str | Path | None = None,
+        key: str | Path | None = None,
+        timeout_s: float = 10.0,
+    ) -> None:
         self._address = address
         self._timeout_s = timeout_s
-        place = Place(address=address, tls=tls_for(address, ca))
+        place = Place(address=address, tls=tls_for(address, ca, cert, key))
         connect = mqtt5.ConnectPacket(
             f"{address.client_id or 'betimes-direct'}-{secrets.token_hex(8)}",
             clean_start=True,
@@ -117,11 +125,13 @@ class FailoverConnection:
         addresses: Sequence[Address],
         *,
         ca: str | Path | None = None,
+        cert: str | Path | None = None,
+        key: str | Path | None = None,
         timeout_s: float = 10.0,
         patience_s: float = 0.0,
     ) -> None:
         self._addresses = addresses
-        self._ca = ca
+        self._files = {"ca": ca, "cert": cert, "key": key}
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._place = 0
@@ -153,16 +163,16 @@ class FailoverConnection:
             was_open = self._line is not None
             try:
                 if self._line is None:
-                    self._line = DirectConnection(self.address, ca=self._ca, timeout_s=self._timeout_s)
+                    self._line = DirectConnection(self.address, timeout_s=self._timeout_s, **self._files)
                 return action(self._line)
             except UnreachableError:
                 self.close()
                 if was_open:
                     continue  # it may have been cut while nothing was asked
+                self._place = (self._place + 1) % len(self._addresses)  # also for the next call
                 pause_s = back_off.pause_s(time.monotonic())
                 if pause_s is None:
                     raise
-                self._place = (self._place + 1) % len(self._addresses)
             time.sleep(pause_s)
 
 

@@ -28,11 +28,13 @@ class BulkPublisher(FailoverConnection):
         addresses: Sequence[Address],
         *,
         ca: str | Path | None = None,
+        cert: str | Path | None = None,
+        key: str | Path | None = None,
         timeout_s: float = 10.0,
         patience_s: float = 0.0,
         in_flight_max: int = 1_000,
     ) -> None:
-        super().__init__(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
+        super().__init__(addresses, ca=ca, cert=cert, key=key, timeout_s=timeout_s, patience_s=patience_s)
         self._half = max(1, min(in_flight_max, IN_FLIGHT_MAX) // 2)
         self._unsent: list[mqtt5.PublishPacket] = []
         self._sent: dict[int | None, mqtt5.PublishPacket] = {}  # and not acknowledged, by packet identifier

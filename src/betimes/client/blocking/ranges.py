@@ -31,6 +31,7 @@ from betimes.model.user_properties import (
     POSITION,
     RESUME_AFTER,
     RESUME_UNTIL,
+    UNKNOWN,
 )
 from betimes.mqtt.reason_codes import FAILED
 
@@ -53,10 +54,12 @@ class RangePlan:
 
     positions: dict[str, int] = field(default_factory=dict)
     kept: int = 0  # messages up to there, of whatever topic
-    lost: int = 0  # at most, that are not kept any more
+    lost: int = 0  # at most, that are known to have been published and are not kept any more
+    unknown: int = 0  # gaps of which the broker does not know how many messages they had
     is_whole: bool = False  # all that is published comes to this broker, and is kept
     outstanding: int = 0  # messages that are sent with this answer
-    gaps: int = 0  # likewise
+    gaps: list[Gap] = field(default_factory=list)
+    gap_count: int = 0  # that are sent with this answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +81,20 @@ class RangeReader(FailoverConnection):
         *,
         until: Positions | None = None,
         most: int = PLANNED_MAX,
+        bytes_max: int | None = None,
     ) -> RangePlan:
         """Return how far so many messages reach, behind a position and up to another."""
-        ends = [f"+{most}", *_tokens(until or {})]
-        told, _ = self.do(lambda line: _ask(line, wanted, after, ends))
+        sizes = [] if bytes_max is None else [f"+{bytes_max}B"]
+        ends = [f"+{most}", *sizes, *_tokens(until or {})]
+        told, came = self.do(lambda line: _ask(line, wanted, after, ends))
+        told.gaps = came.gaps
         reached = {origin: max(number, after.get(origin, 0)) for origin, number in told.positions.items()}
         told.positions = {**after, **reached}
+        return told
+
+    def begin(self, wanted: RangeRequest, since_us: int = 0) -> RangePlan:
+        """Return the position in front of what was published since a time; 0: of all that is kept."""
+        told, _ = self.do(lambda line: _ask(line, wanted, {}, [f"@{since_us}"]))
         return told
 
     def read(self, wanted: RangeRequest, after: Positions, until: Positions) -> Iterator[RangePart]:
@@ -116,11 +127,11 @@ def _ask(
         raise SubscriptionRefusedError(
             wanted.topic, 0x83, "not understood", "the broker knows no ranges: is it one of Betimes's?"
         )
-    while len(packets) < told.outstanding + told.gaps:
+    while len(packets) < told.outstanding + told.gap_count:
         packets += line.receive()
-    gaps = (read_gap(each.payload) for each in packets[: told.gaps])
+    gaps = (read_gap(each.payload) for each in packets[: told.gap_count])
     came = RangePart(
-        packets=packets[told.gaps :],  # gaps come first
+        packets=packets[told.gap_count :],  # gaps come first
         gaps=[gap for gap in gaps if gap is not None],
         came_at_s=time.time(),
     )
@@ -138,8 +149,8 @@ def _told(properties: Sequence[tuple[str, str]]) -> RangePlan:
             told.positions[origin] = had.floor
         elif name == BUFFERED:
             told.is_whole = value == ALL
-        elif name in (OUTSTANDING, GAPS, LOST, KEPT) and value.isascii() and value.isdigit():
-            setattr(told, name, int(value))
+        elif name in (OUTSTANDING, GAPS, LOST, UNKNOWN, KEPT) and value.isascii() and value.isdigit():
+            setattr(told, "gap_count" if name == GAPS else name, int(value))
     return told
 
 

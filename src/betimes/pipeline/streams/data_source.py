@@ -13,10 +13,10 @@ from pyspark.sql.types import StructType
 
 from betimes.model.errors import SettingError
 from betimes.pipeline.spark.lazy import SparkSession
-from betimes.pipeline.streams.options import read_sink_options, read_source_options
-from betimes.pipeline.streams.rows import SCHEMA
+from betimes.pipeline.streams.options import includes_headers, read_sink_options, read_source_options
+from betimes.pipeline.streams.rows import HEADERS, SCHEMA
 from betimes.pipeline.streams.sink import BatchWriter, StreamWriter
-from betimes.pipeline.streams.source import BatchReader, StreamReader
+from betimes.pipeline.streams.source import BatchReader, PushingReader, StreamReader
 
 NAME = "betimes"
 
@@ -36,11 +36,12 @@ class BetimesDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the default columns."""
-        return SCHEMA
+        return f"{SCHEMA}, {HEADERS}" if includes_headers(self.options) else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
-        return BatchReader(read_source_options(self.options), schema)
+        options = read_source_options(self.options)
+        return (PushingReader if options.pushes_filters else BatchReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
         """Return the reader of a streaming query."""

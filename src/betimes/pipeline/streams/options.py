@@ -1,4 +1,7 @@
-"""The options of `format("betimes")`, read once, on the driver, before anything runs."""
+"""The options of `format("betimes")`, read once, on the driver, before anything runs.
+
+Options that Kafka's source has too may be given by Kafka's names.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,22 @@ ADDRESSES_MAX = 100
 IN_FLIGHT_MAX = 10_000
 TOPICS_REMEMBERED = 4_096
 
-WHERE = ("url", "user", "password", "ca", "timeout", "reconnect")
+BYTES_MAX = 10**12
+MILLISECONDS_DIGITS = 14
+TRIGGER_DELAY = "15m"  # as of Kafka's source
+
+WHERE = ("url", "user", "password", "ca", "cert", "key", "timeout", "reconnect")
 READING = (
-    "topic", "filter", "starting", "ending", "messages_per_batch", "partitions", "gaps", "part",
+    "topic", "filter", "starting", "ending", "startingTimestamp", "endingTimestamp", "messages_per_batch",
+    "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "partitions", "failOnDataLoss",
+    "includeHeaders", "pushFilters", "gaps", "part",
 )  # fmt: skip
+KAFKAS = {
+    "startingOffsets": "starting",
+    "endingOffsets": "ending",
+    "maxOffsetsPerTrigger": "messages_per_batch",
+    "minPartitions": "partitions",
+}
 WRITING = ("topic", "deadline", "importance", "in_flight")
 SPARKS = ("checkpointlocation", "path", "querystarttimestamp", "queryname")  # options for Spark itself
 
@@ -37,6 +52,8 @@ class StreamPlace:
 
     addresses: tuple[Address, ...]
     ca: str | None
+    cert: str | None
+    key: str | None
     timeout_s: float
     patience_s: float  # how long an unreachable broker is tried again
 
@@ -45,9 +62,21 @@ class StreamPlace:
         return RangeReader(
             self.addresses,
             ca=self.ca,
+            cert=self.cert,
+            key=self.key,
             timeout_s=self.timeout_s,
             patience_s=self.patience_s if patience_s is None else patience_s,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSince:
+    """The position in front of what was published at a time, or later."""
+
+    at_us: int
+
+
+Position = str | dict[str, int] | PublishedSince
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +85,14 @@ class SourceOptions:
 
     place: StreamPlace
     wanted: RangeRequest
-    starting: str | dict[str, int] | None  # None: no such option
-    ending: str | dict[str, int] | None  # of a batch
-    messages_per_batch: int
+    starting: Position | None  # None: no such option
+    ending: Position | None  # of a batch
+    messages_per_batch: int | None
+    batch_bytes_max: int | None
+    batch_messages_min: int  # fewer are waited for
+    trigger_delay_s_max: float  # for so long
+    fails_on_loss: bool
+    pushes_filters: bool  # of spark.read: predicates go to the broker
     partitions: int
     gaps: str | None  # the directory of the table of gaps
     takes_part: bool  # also from a broker that does not receive, or keep, everything
@@ -95,9 +129,14 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
     return SourceOptions(
         place=_place(found),
         wanted=RangeRequest(topic=topic, filter=found.get("filter")),
-        starting=_position("starting", found.get("starting")),
-        ending=_position("ending", found.get("ending")),
-        messages_per_batch=_count("messages_per_batch", found, 100_000, PLANNED_MAX),
+        starting=_where("starting", found),
+        ending=_where("ending", found),
+        messages_per_batch=_limit("messages_per_batch", found, PLANNED_MAX),
+        batch_bytes_max=_limit("maxBytesPerTrigger", found, BYTES_MAX),
+        batch_messages_min=_limit("minOffsetsPerTrigger", found, PLANNED_MAX) or 0,
+        trigger_delay_s_max=_duration_s("maxTriggerDelay", found.get("maxTriggerDelay", TRIGGER_DELAY)),
+        fails_on_loss=_flag("failOnDataLoss", found, "true"),
+        pushes_filters=_flag("pushFilters", found, "false"),
         partitions=_count("partitions", found, 1, PARTITIONS_MAX),
         gaps=gaps,
         takes_part=part == "accept",
@@ -124,12 +163,28 @@ def checked_topic(text: str) -> str:
     return text
 
 
+def includes_headers(options: Mapping[str, str]) -> bool:
+    """Return whether the rows are to have Kafka's column `headers`."""
+    return _flag("includeHeaders", _known(options, (*READING, *WRITING)), "false")
+
+
 def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    found = {name.lower(): value for name, value in options.items()}
-    for name in found:
-        if name not in (*WHERE, *names, *SPARKS):
-            hint = did_you_mean(name, (*WHERE, *names), "options")
-            raise SettingError("option", name, "there is no such option", hint)
+    """Return the options by our own names; Spark does not distinguish capitals in them."""
+    kafkas = {kafkas: ours for kafkas, ours in KAFKAS.items() if ours in names}
+    ours = {name.lower(): name for name in (*WHERE, *names, *SPARKS)}
+    ours |= {name.lower(): name for name in kafkas}
+    found: dict[str, str] = {}
+    said: dict[str, str] = {}  # by our name, the name that was given
+    for given, value in options.items():
+        if given.lower() not in ours:
+            hint = did_you_mean(given, (*WHERE, *names, *kafkas), "options")
+            raise SettingError("option", given, "there is no such option", hint)
+        written = ours[given.lower()]
+        name = kafkas.get(written, written)
+        if found.get(name, value) != value:
+            problem = f"means the same as {said[name]}, which is {found[name]!r}"
+            raise SettingError(written, value, problem, "give one of them")
+        found[name], said[name] = value, written
     if "url" not in found:
         raise SettingError("url", None, "names the broker, and is missing", "mqtt://127.0.0.1:1883")
     return found
@@ -151,6 +206,8 @@ def _place(found: Mapping[str, str]) -> StreamPlace:
             for each in addresses
         ),
         ca=found.get("ca"),
+        cert=found.get("cert"),
+        key=found.get("key"),
         timeout_s=_duration_s("timeout", found.get("timeout", "10s")),
         patience_s=_duration_s("reconnect", found.get("reconnect", "60s")),
     )
@@ -168,6 +225,30 @@ def _count(name: str, found: Mapping[str, str], usual: int, most: int) -> int:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:20]) <= most:
         raise SettingError(name, text, f"must be a whole number between 1 and {most}")
     return int(text)
+
+
+def _limit(name: str, found: Mapping[str, str], most: int) -> int | None:
+    return _count(name, found, 1, most) if name in found else None
+
+
+def _flag(name: str, found: Mapping[str, str], usual: str) -> bool:
+    text = found.get(name, usual).lower()
+    if text not in ("true", "false"):
+        raise SettingError(name, found[name], "must be true or false")
+    return text == "true"
+
+
+def _where(name: str, found: Mapping[str, str]) -> Position | None:
+    """Return where a range starts, or ends: by a time, or by a position."""
+    timed = f"{name}Timestamp"
+    if timed not in found:
+        return _position(name, found.get(name))
+    if name in found:
+        raise SettingError(timed, found[timed], f"and {name} = {found[name]!r} both say where", "give one")
+    text = found[timed]
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= MILLISECONDS_DIGITS):
+        raise SettingError(timed, text, "must be milliseconds of the Unix epoch", "for example 1794807910540")
+    return PublishedSince(int(text) * 1000)
 
 
 def _position(name: str, text: str | None) -> str | dict[str, int] | None:

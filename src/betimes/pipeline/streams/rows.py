@@ -16,7 +16,7 @@ from betimes.broker.delivery.publication import JSON_BYTES_MAX, JSON_TYPE, json_
 from betimes.client.blocking.ranges import RangePart
 from betimes.model.errors import SettingError
 from betimes.model.events import Value, number_reading
-from betimes.model.user_properties import AGE, ID, OWN
+from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, ID, OWN, PUBLISHED
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -28,8 +28,11 @@ COLUMNS = {
     "attributes": "map<string,string>",
     "age_s": "double",
     "published": "timestamp",
+    "headers": "array<struct<key:string,value:binary>>",  # as Kafka's source has them
 }
-SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items() if name != "headers")
+HEADERS = f"headers {COLUMNS['headers']}"
+MICROSECONDS_DIGITS = 17
 ROWS_PER_BATCH = 8_192  # at least, but for the last batch
 BYTES_PER_BATCH = 8 * 1024 * 1024
 INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}  # with their bits
@@ -80,7 +83,7 @@ class _Row:
         for name, value in packet.user_properties:
             if name.startswith(OWN):
                 self.own[name] = value
-            else:
+            elif name in self.attributes or len(self.attributes) < ATTRIBUTES_MAX:  # as the broker's filters
                 self.attributes[name] = value
 
     @property
@@ -91,7 +94,13 @@ class _Row:
 
     @property
     def published_us(self) -> int | None:
-        """Return when it was published, on our wall clock."""
+        """Return when it was published, as the broker recorded it: the same at every reading.
+
+        A broker that does not say so leaves us its age, and our own clock.
+        """
+        text = self.own.get(PUBLISHED, "")
+        if text.isascii() and text.isdigit() and len(text) <= MICROSECONDS_DIGITS:
+            return int(text)
         age_s = self.age_s
         return None if age_s is None else round((self.came_at_s - age_s) * 1e6)
 
@@ -104,6 +113,11 @@ _OWN_READERS: dict[str, Reader] = {
     "attributes": lambda row: list(row.attributes.items()),
     "age_s": lambda row: row.age_s,
     "published": lambda row: row.published_us,
+    "headers": lambda row: [
+        {"key": name, "value": value.encode()}
+        for name, value in row.packet.user_properties
+        if not name.startswith(OWN)
+    ],
 }
 
 

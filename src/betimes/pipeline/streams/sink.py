@@ -1,9 +1,10 @@
 """Rows published as events: each with QoS 1 under a key, so that a repeated task adds none.
 
 The columns `topic`, `payload`, `attributes`, `deadline`, `importance` and `key` have the meaning of their
-names; `id`, `age_s` and `published`, which the source adds, are not passed on; every other column is an
-attribute. Where there is no column `key`, a row's key is made of the query, the batch, the partition and the
-row's content: the same batch published again, after a crash or by a repeated task, has the same keys.
+names; `id`, `age_s`, `published` and `headers`, which the source adds, are not passed on; every other column
+is an attribute. Where there is no column `key`, a row's key is made of the query, the batch, the partition
+and the row's content: the same batch published again, after a crash or by a repeated task, has the same
+keys.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from betimes.pipeline.streams.options import SinkOptions, checked_topic
 from betimes.pipeline.streams.rows import INTEGERS
 
 SAID = ("topic", "payload", "attributes", "deadline", "importance", "key")
-LEFT_OUT = ("id", "age_s", "published")
+LEFT_OUT = ("id", "age_s", "published", "headers")
 NUMBERS = (*INTEGERS, "float", "double", "decimal")
 KINDS = {
     "topic": ("string",),
@@ -104,6 +105,8 @@ def publish_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions, scope:
     publisher = BulkPublisher(
         place.addresses,
         ca=place.ca,
+        cert=place.cert,
+        key=place.key,
         timeout_s=place.timeout_s,
         patience_s=place.patience_s,
         in_flight_max=options.in_flight,

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from betimes.client.blocking.ranges import RangeRequest
 from betimes.model.positions import Gap
-from betimes.pipeline.streams.source import write_gaps
+from betimes.pipeline.streams.losses import write_gaps
 
 WANTED = RangeRequest(topic="t", filter="speed > 5")
 GAP = Gap(origin="b1", first=3, last=9, at_most=7, why="overwritten")
