@@ -191,7 +191,10 @@ class World:
         self._lines: list[str] = []
         self._links = count(1)
         self._warnings: list[str] = []  # of this moment
-        self._secret_files = {"network.secret": "a secret of the network", "control.secret": "hush, control"}
+        self._secret_files = {
+            "network.secret": "a secret of the network",
+            "control.secret": "hush, control centre",
+        }
 
     # --- what is written down
 

@@ -81,7 +81,7 @@ def link(world: World) -> None:
 @script("link-refused")
 def link_refused(world: World) -> None:
     world.broker("a", BARE + NETWORK)
-    world.broker("b", BARE + "[network]\nsecret = 'another secret'\n")
+    world.broker("b", BARE + "[network]\nsecret = 'the secret of another network'\n")
     world.broker("c", BARE)
     world.broker("d", BARE + NETWORK)
     world.step("another secret")

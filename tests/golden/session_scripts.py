@@ -220,7 +220,7 @@ def overwriting(world: World) -> None:
     world.metrics("b1")
 
 
-SECRET = b"hush, control"
+SECRET = b"hush, control centre"
 
 
 def _signed(payload: bytes, signature_of: bytes | None = None) -> list[tuple[str, str]]:

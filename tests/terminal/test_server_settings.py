@@ -14,7 +14,7 @@ def test_without_a_file_everything_is_as_usual():
 
 
 def test_files_are_looked_for_beside_the_configuration(tmp_path):
-    (tmp_path / "network.secret").write_text("a long secret\n")
+    (tmp_path / "network.secret").write_text("a long secret of brokers\n")
     config = tmp_path / "broker.toml"
     config.write_text(
         """
@@ -38,7 +38,7 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path):
     assert settings.telemetry is not None
     assert settings.telemetry.directory == str(tmp_path / "t")
     assert settings.network is not None
-    assert settings.network.secret == "a long secret"
+    assert settings.network.secret == "a long secret of brokers"
     (link,) = settings.network.links
     files = (link.authorities, link.certificate, link.key)
     assert files == tuple(str(tmp_path / name) for name in ("ca.pem", "b1.crt", "b1.key"))
