@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.broker.handover.test_incoming import acknowledge, come, leave
+from tests.broker.links.test_custody import DurableNet
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.core.hub import Hub
@@ -232,3 +234,39 @@ def test_a_client_is_only_served_where_the_session_is_here():
     assert reached == set(SessionState)
     assert not [pair for pair in TRANSITIONS if pair[0] is SessionState.GONE]
     assert (SessionState.OFFERED, TransferSignal.CALLED_OFF) not in TRANSITIONS  # only the other broker knows
+
+
+def test_what_came_between_the_parts_of_a_session_is_not_taken_for_sent_after_a_restart(monkeypatch):
+    monkeypatch.setattr(outgoing, "PART_BYTES_MAX", 10_000)
+    net = DurableNet("a", "b")
+    net.join("a", "b", delay_s=0.05)
+    net.run(2.0)
+    ben = come(net, "a")
+    ben.subscribe("news", qos=1)
+    leave(net, ben)
+    anna = net.client("a", "anna")
+    for number in range(1, 61):  # so many that parts are asked for
+        anna.publish("news", b"%d %b" % (number, b"x" * 2_000), qos=1, packet_id=number)
+    net.run(0.1)
+    net.client("b", "ben", clean_start=False, session_expiry_interval=3600)
+    number = 61
+    while not net.shelves["a"].rows.get("offers"):
+        anna.now_s = net.now_s
+        anna.publish("news", b"%d late" % number, qos=1, packet_id=number)
+        number += 1
+        net.run(0.01)
+    assert number > 62, "some came while parts were sent"
+    net.run(0.07)  # b has the last part, and a does not know it yet
+    net.kill("a")
+    net.run(0.5)
+    net.start("a")
+    net.join("a", "b")
+    net.run(2.0)
+    ben = come(net, "b")
+    assert ben.connack.session_present
+    got = acknowledge(ben, ben.first)
+    for _ in range(100):
+        net.run(0.1)
+        ben.now_s = net.now_s
+        got += acknowledge(ben, ben.read())
+    assert sorted({int(each.split()[0]) for each in got}) == list(range(1, number))

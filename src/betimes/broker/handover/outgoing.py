@@ -87,6 +87,7 @@ class _Transfer:
     writer: RowWriter | None = None  # None: after a restart, when all was sent before
     state: SessionState = SessionState.HERE
     sent: int = 0
+    below: int = 0  # the store numbers what came for it since then from here on
 
     def heed(self, signal: TransferSignal) -> None:
         """Change the state as the table says."""
@@ -132,6 +133,11 @@ class OutgoingSessions:
             writer=RowWriter(items, bytes_max=bytes_max),
         )
         transfer.heed(TransferSignal.ASKED)
+        if self._store is not None:
+            journal = session.journal
+            assert isinstance(journal, SessionJournal), "a session that can move is in the store"
+            journal.with_views = True  # what comes from now on may have to follow the session
+            transfer.below = self._store.deliveries.next_number
         self._send_parts(transfer, PARTS_AHEAD, now_s)
         return True
 
@@ -211,11 +217,7 @@ class OutgoingSessions:
         transfer.heed(TransferSignal.ALL_SENT)
         transfer.until_s = now_s + DOUBT_EVERY_S
         if self._store is not None:
-            journal = transfer.session.journal
-            assert isinstance(journal, SessionJournal), "a session that can move is in the store"
-            journal.with_views = True  # what comes from now on may have to follow the session
-            below = self._store.deliveries.next_number
-            self._store.handover.offers.put((transfer.session.client_id,), (*transfer.id, below))
+            self._store.handover.offers.put((transfer.session.client_id,), (*transfer.id, transfer.below))
 
     def _restore(self, client_id: str, transfer_id: InquiryId, below: int, now_s: float) -> None:
         session = self._hub.sessions.get(client_id)
