@@ -21,7 +21,7 @@ from betimes.scheduling.strategies import strategy_named
 log = logging.getLogger(__name__)
 
 LONG_S = 2.0  # a start that takes longer is explained in the log
-COMPILING = "compiling the hot loops: once after an installation, some 20 s"
+COMPILING = "loading the hot loops; after an installation they are compiled once, which takes some 20 s"
 
 
 def prepare_kernels(strategies: Iterable[str] = ()) -> None:

@@ -268,6 +268,7 @@ def _everything() -> Any:
     """Return the statistics of a broker with every optional part."""
     from betimes.broker.access.authentication import AccessControl
     from betimes.broker.core.hub import Hub
+    from betimes.broker.links.federation import LinkHealth
     from betimes.broker.observe.statistics import BufferStatistics, ObservedParts, gathered
     from betimes.model.telemetry import Reason
 
@@ -280,6 +281,7 @@ def _everything() -> Any:
         handed_over=(0, 0),
         kept=kept,
         lost=dict.fromkeys(Reason, 0),
+        link_health={"neighbour": LinkHealth(heard_s=0.0)},
         links_s_per_kb=each,
         promised_bytes_per_s={"neighbour": 0},
         reserved_kb=each,

@@ -14,7 +14,7 @@ def test_all_are_counted_and_a_flood_is_logged_by_its_number(caplog):
     for _ in range(1000):
         denials.note(DenialKind.LOGIN, "10.0.0.7:5", "user x", 0.0)
     assert len(caplog.records) == LOGGED_PER_S
-    assert caplog.records[0].getMessage() == "denied: login, to '10.0.0.7:5': 'user x'"
+    assert caplog.records[0].getMessage() == "denied: login of '10.0.0.7:5': 'user x'"
     denials.note(DenialKind.PUBLISH, "c", "topic t", 1.0)
     assert "995 more denials were not logged" in caplog.records[-1].getMessage()
     assert denials.count == {DenialKind.LOGIN: 1000, DenialKind.PUBLISH: 1}
@@ -37,4 +37,4 @@ def test_a_broker_notes_what_it_denies_to_whom(caplog):
     hub.change_access_control(AccessControl(), 0.0)
     Client(hub, "bob")
     assert hub.counters.denials.count == {DenialKind.PUBLISH: 2, DenialKind.SUBSCRIBE: 1, DenialKind.LOGIN: 1}
-    assert "subscribe, to 'ann': 'topic filter secret'" in caplog.text
+    assert "subscribe of 'ann': 'topic filter secret'" in caplog.text

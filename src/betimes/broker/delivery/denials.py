@@ -44,4 +44,4 @@ class Denials:
         others = f" ({self._left_out} more denials were not logged)" if self._left_out else ""
         self._left_out = 0
         most = TEXT_LETTERS_MAX
-        log.warning("denied: %s, to %.*r: %.*r%s", kind, most, client, most, about, others)
+        log.warning("denied: %s of %.*r: %.*r%s", kind, most, client, most, about, others)

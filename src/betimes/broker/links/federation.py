@@ -140,11 +140,10 @@ class Federation(Network):
         self._custody = custody
         self._awaiting = AwaitingDemand(settings.messages_max, [] if custody is None else custody.restored())
         self._remembered: set[str] = set()  # homes whose demand is of an earlier life, and not announced yet
-        self._forget_at_s = math.inf
+        self._told_down: set[str] = set()  # neighbours whose link is down, as the log has it
+        self._forget_at_s, self._is_closing = math.inf, False
         self._absent_since_s: dict[str, float] = {}  # known brokers to which no route leads
-        self._told_down: set[str] = set()  # neighbours whose link was up, and is down
         self._next_hops: dict[str, str] = {}  # neighbour by broker
-        self._is_closing = False
         if custody is not None:
             self._restore_demand(custody)
         self._routes_are_old = False
@@ -286,7 +285,7 @@ class Federation(Network):
         old = self.ends.get(end.neighbour)
         if old is not None:
             old.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
-        is_news = end.neighbour in self._told_down  # then the log has that it was down
+        is_news = end.neighbour in self._told_down
         self._told_down.discard(end.neighbour)
         log.log(logging.WARNING if is_news else logging.INFO, "link to %s is up", end.neighbour)
         self._met[end.neighbour] = None
