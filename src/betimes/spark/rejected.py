@@ -55,12 +55,13 @@ def rejected_events(events: EventInput) -> DataFrame:
 
 def rejected_subscriptions(spark: SparkSession, quarantine: pa.Table) -> DataFrame:
     """Return the subscriptions that cannot be read, as the index found them."""
-    rows = quarantine.slice(0, ROWS_MAX)
-    places = [
-        f"row {row}" if name is None else f"subscriber {name}"
-        for row, name in zip(rows["row"].to_pylist(), rows["name"].to_pylist(), strict=True)
+    listed = [
+        (
+            row["source"],
+            f"row {row['row']}" if row["name"] is None else f"subscriber {row['name']}",
+            row["reason"],
+            row["detail"],
+        )
+        for row in quarantine.slice(0, ROWS_MAX).to_pylist()
     ]
-    table = pa.table(
-        [rows["source"], pa.array(places, pa.string()), rows["reason"], rows["detail"]], schema=REJECTED
-    )
-    return spark.createDataFrame(table)
+    return spark.createDataFrame(listed, spark_schema(REJECTED))

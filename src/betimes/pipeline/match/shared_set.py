@@ -61,15 +61,24 @@ class SetPlace:
         if self.path is not None:
             return load_set(Path(self.path))
         if self.artifact is not None:
-            from pyspark import SparkFiles
-
-            return load_set(Path(SparkFiles.get(self.artifact)))
+            return load_set(_artifact(self.artifact))
         assert self.broadcast is not None, "no place"
         file = getattr(self.broadcast, "_path", None)
         if file is not None:
             return load_set(Path(file))
         # Spark encrypts its files: the value came over a socket
         return set_in(memoryview(bytearray(self.broadcast.value))[_lead_bytes() :])
+
+
+def _artifact(name: str) -> Path:
+    """Return the file of an artifact.
+
+    Spark tells the tasks of a streaming query the folder of all sessions, not that of the query's session.
+    """
+    from pyspark import SparkFiles
+
+    path = Path(SparkFiles.get(name))
+    return path if path.exists() else next(path.parent.glob(f"*/{name}"), path)
 
 
 _kept: dict[str, SubscriptionSet] = {}  # by content, in the order of use; one per worker process
