@@ -151,7 +151,7 @@ def show_match(facts: MatchFacts, out: Path, *, as_json: bool) -> None:
         "pairs of event and subscriber": facts.pairs,
         "way": facts.plan.facts()["way"],
         "took s": facts.took_s,
-        "events a second": facts.plan.events / max(facts.took_s, 1e-9),
+        "events a second": (facts.plan.events or 0) / max(facts.took_s, 1e-9),
     }
     print_facts(str(out / "matches"), shown)
     if facts.set_aside:

@@ -8,13 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.match_tables import expected, random_events, random_wishes
 
-from betimes.pipeline.match.api import divided_frame, match, placed_set, planned, prepare, whole_task
+from betimes.pipeline.match.api import divided_frame, match, match_input, planned
 from betimes.pipeline.match.forms import Form
 from betimes.pipeline.match.plan import MatchSettings
 from betimes.pipeline.rows.events import EventsError
-from betimes.pipeline.rows.sources import open_rows
-from betimes.pipeline.rows.subscription_set import SubscriptionSet, load_set
-from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
+from betimes.pipeline.rows.sources import frame_rows, open_rows
 
 SMALL = MatchSettings(index_mb_max=0.02, tasks=4)
 
@@ -79,12 +77,13 @@ def test_a_topic_that_most_events_have_stalls_no_task(spark):
             "x<=": low + 0.05,
         }
     )
-    prepared = prepare(spark.createDataFrame(events), spark.createDataFrame(wishes), Form.PAIRS, ())
-    wanted, _, plan = planned(prepared, MatchSettings(index_mb_max=0.02, tasks=tasks))
+    counted = frame_rows(spark.createDataFrame(events), "events")
+    tables = match_input(counted, spark.createDataFrame(wishes), Form.PAIRS, ())
+    wanted, _, plan = planned(tables, MatchSettings(index_mb_max=0.02, tasks=tasks))
     assert wanted is None
     assert max(share.salts for share in plan.shares) > 1
     assert plan.task_share_max < 2.0 / tasks
-    frame = divided_frame(prepared, plan)
+    frame = divided_frame(tables, plan)
     shares = frame.rdd.mapPartitions(lambda rows: [sum(1 for _ in rows)]).collect()
     assert len(shares) == tasks
     assert max(shares) < 2.5 * sum(shares) / tasks
@@ -97,17 +96,6 @@ def expected_pairs(events, wishes):
         int(np.count_nonzero((topic == wish["topic"]) & (x >= wish["x>="]) & (x <= wish["x<="])))
         for wish in wishes.to_pylist()
     )
-
-
-@pytest.mark.spark
-def test_a_set_is_put_where_workers_of_this_machine_find_it(spark):
-    wishes = random_wishes(20)
-    wanted = SubscriptionSet(read_subscriptions(wishes, SubscriptionShape.of(wishes.schema))[0])
-    place = placed_set(spark, wanted)
-    assert not place.is_sent
-    assert len(load_set(place.path())) == 20
-    prepared = prepare(spark.createDataFrame(random_events(5)), spark.createDataFrame(wishes), Form.LISTS, ())
-    assert whole_task(prepared, wanted).columns[0] == "event"
 
 
 @pytest.mark.spark

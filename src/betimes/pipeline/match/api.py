@@ -7,15 +7,10 @@ subscriptions to an event is listed once.
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
-import uuid
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -29,10 +24,11 @@ from betimes.pipeline.match.plan import (
     divided_plan,
     tasks_for,
 )
-from betimes.pipeline.match.tasks import MatchTask, SetPlace
-from betimes.pipeline.rows.events import EventShape, event_columns
-from betimes.pipeline.rows.sources import RowSource, frame_rows, read_rows
-from betimes.pipeline.rows.subscription_set import SubscriptionSet, save_set
+from betimes.pipeline.match.shared_set import SetPlace, SharedSet
+from betimes.pipeline.match.tasks import MatchTask
+from betimes.pipeline.rows.events import EventColumns, EventsError, EventShape, event_columns
+from betimes.pipeline.rows.sources import NO_VALUES, RowSource, frame_rows, read_rows
+from betimes.pipeline.rows.subscription_set import SubscriptionSet
 from betimes.pipeline.rows.subscriptions import (
     QUARANTINE,
     SUBSCRIBER,
@@ -40,8 +36,11 @@ from betimes.pipeline.rows.subscriptions import (
     SubscriptionShape,
     read_subscriptions,
 )
-from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
-from betimes.pipeline.spark.session import cores, is_local, is_remote
+from betimes.pipeline.spark.lazy import DataFrame, F
+from betimes.pipeline.spark.session import cores
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 SAMPLE_ROWS = 20_000  # of subscriptions, and of events
 QUARANTINED_MAX = 100_000  # rows that are kept individually
@@ -58,15 +57,53 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """The beginning of both kinds of matching: tables, and the roles of their columns."""
+class EventInput:
+    """Events to match, the roles of their columns, and the form of the answer."""
 
-    events: RowSource
-    event_shape: EventShape
+    source: RowSource
+    shape: EventShape
+    form: Form
+    schema: pa.Schema  # of the answer
+
+    @classmethod
+    def of(cls, events: Tables, ids: Sequence[str], form: Form, subscriber: pa.DataType) -> EventInput:
+        """Return events for subscribers of this type, or raise an EventsError; a frame stays lazy."""
+        source = events if isinstance(events, RowSource) else frame_rows(events, "events", is_counted=False)
+        shape = EventShape.of(source.schema, ids, source.name)
+        named = [source.schema.field(name).remove_metadata() for name in shape.ids]
+        for each in named:
+            if each.name.lower() == ANSWER[form]:
+                hint = "rename it, or name the events by other columns (ids)"
+                problem = f"column {each.name!r} is one of the answer's"
+                raise EventsError(f"{source.name}: {problem}\nhint: {hint}")
+            if each.type == NO_VALUES:
+                raise EventsError(f"{source.name}: column {each.name!r} cannot name events\nhint: cast it")
+        return cls(source=source, shape=shape, form=form, schema=answer_schema(named, form, subscriber))
+
+    def task(self, place: SetPlace, attributes: Set[str]) -> MatchTask:
+        """Return the task for one index, which is at a place and uses these attributes."""
+        return MatchTask(
+            place=place,
+            reader=self.source.reader,
+            shape=self.shape,
+            form=self.form,
+            columns=tuple(self.shape.needed(attributes)),
+            schema=self.schema,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchInput:
+    """What a match is about: events, and subscriptions with the roles of their columns."""
+
+    happened: EventInput
     subscriptions: RowSource
     subscription_shape: SubscriptionShape
-    form: Form
-    schema: pa.Schema
+
+    @property
+    def events(self) -> RowSource:
+        """Return the rows of the events."""
+        return self.happened.source
 
 
 def match(
@@ -78,41 +115,33 @@ def match(
     settings: MatchSettings | None = None,
 ) -> Matching:
     """Return which subscribers want which event; both tables are frames, or opened by `rows/sources.py`."""
-    prepared = prepare(events, subscriptions, form, ids)
-    wanted, quarantine, plan = planned(prepared, settings or MatchSettings())
+    tables = match_input(events, subscriptions, form, ids)
+    wanted, quarantine, plan = planned(tables, settings or MatchSettings())
+    check_some(wanted, quarantine)
     if wanted is None:
-        return Matching(frame=divided_frame(prepared, plan), quarantine=quarantine, plan=plan)
-    task = whole_task(prepared, wanted)
-    given = prepared.events.handed_out(task.columns)
-    frame = given.mapInArrow(task.to_spark, _ddl(prepared.schema))
+        return Matching(frame=divided_frame(tables, plan), quarantine=quarantine, plan=plan)
+    frame = whole_frame(tables.happened, SharedSet(tables.events.spark, wanted))
     return Matching(frame=frame, quarantine=quarantine, plan=plan)
 
 
-def prepare(events: Tables, subscriptions: Tables, form: Form, ids: Sequence[str]) -> Prepared:
+def match_input(events: Tables, subscriptions: Tables, form: Form, ids: Sequence[str]) -> MatchInput:
     """Return both tables with the roles of their columns, or raise an error about them."""
-    happened = events if isinstance(events, RowSource) else frame_rows(events, "events")
     wanted = (
         subscriptions if isinstance(subscriptions, RowSource) else frame_rows(subscriptions, "subscriptions")
     )
-    shape = EventShape.of(happened.schema, ids, happened.name)
-    named = [happened.schema.field(name).remove_metadata() for name in shape.ids]
-    schema = answer_schema(named, form, wanted.schema.field(SUBSCRIBER).type)
-    return Prepared(
-        events=happened,
-        event_shape=shape,
-        subscriptions=wanted,
+    return MatchInput(
         subscription_shape=SubscriptionShape.of(wanted.schema, wanted.name),
-        form=form,
-        schema=schema,
+        happened=EventInput.of(events, ids, form, wanted.schema.field(SUBSCRIBER).type),
+        subscriptions=wanted,
     )
 
 
 def planned(
-    prepared: Prepared, settings: MatchSettings
+    tables: MatchInput, settings: MatchSettings
 ) -> tuple[SubscriptionSet | None, pa.Table, MatchPlan]:
     """Return the set of all subscriptions, if the plan has one index; the rows set aside; and the plan."""
-    subscriptions, events = prepared.subscriptions, prepared.events
-    columns, shape = prepared.subscription_shape.columns, prepared.subscription_shape
+    subscriptions, events = tables.subscriptions, tables.events
+    columns, shape = tables.subscription_shape.columns, tables.subscription_shape
     rows = read_rows(subscriptions, columns, SAMPLE_ROWS)
     parsed, bad = read_subscriptions(rows, shape, subscriptions.name)
     sampled = SubscriptionSet(parsed)
@@ -122,122 +151,112 @@ def planned(
         if subscriptions.rows > SAMPLE_ROWS:
             parsed, bad = read_subscriptions(read_rows(subscriptions, columns), shape, subscriptions.name)
             sampled = SubscriptionSet(parsed)
-        if not len(parsed) and bad.num_rows:
-            first = bad.slice(0, 1).to_pylist()[0]
-            problem = f"{subscriptions.name}: {first['reason']}: {first['detail']}"
-            raise SubscriptionsError(
-                f"{problem}\nhint: none of its {bad.num_rows:,} subscriptions can be read"
-            )
         plan = MatchPlan(
             subscriptions=subscriptions.rows,
-            events=events.rows,
+            events=events.known_rows,
             index_mb=sampled.index.size_bytes / MB,
             index_mb_max=settings.index_mb_max,
         )
         return sampled, bad, plan
-    happened = read_rows(events, prepared.event_shape.needed(sampled.attributes), SAMPLE_ROWS)
-    none = pa.RecordBatch.from_pylist([], schema=happened.schema)
-    batches = happened.combine_chunks().to_batches() or [none]
     sample = Sample(
         sampled=parsed,
         subscriptions=subscriptions.rows,
         bytes_each=bytes_each,
-        happened=event_columns(batches[0], prepared.event_shape, sampled.attributes),
-        events=events.rows,
+        happened=_some_events(tables, sampled.attributes),
+        events=events.known_rows,
     )
     tasks = tasks_for(cores(events.spark), settings, expected_mb)
     plan = divided_plan(sample, settings, tasks, is_repeated=_is_repeated(subscriptions))
-    return None, _bad_rows(prepared), plan
+    return None, _bad_rows(tables), plan
 
 
-def _bad_rows(prepared: Prepared) -> pa.Table:
+def check_some(wanted: SubscriptionSet | None, bad: pa.Table) -> None:
+    """Raise a SubscriptionsError if no subscription can be read."""
+    if wanted is not None and not len(wanted) and bad.num_rows:
+        first = bad.slice(0, 1).to_pylist()[0]
+        problem = f"{first['source']}: {first['reason']}: {first['detail']}"
+        raise SubscriptionsError(f"{problem}\nhint: none of its {bad.num_rows:,} subscriptions can be read")
+
+
+def _some_events(tables: MatchInput, attributes: Set[str]) -> EventColumns | None:
+    """Return a sample of the events; those of a frame that was not counted are not read either."""
+    events = tables.events
+    if events.known_rows is None:
+        return None
+    rows = read_rows(events, tables.happened.shape.needed(attributes), SAMPLE_ROWS)
+    none = pa.RecordBatch.from_pylist([], schema=rows.schema)
+    batches = rows.combine_chunks().to_batches() or [none]
+    return event_columns(batches[0], tables.happened.shape, attributes)
+
+
+def _bad_rows(tables: MatchInput) -> pa.Table:
     """Return the subscriptions that cannot be read; tasks find them."""
-    source = prepared.subscriptions
-    task = partial(exchange.bad_rows, source.reader, prepared.subscription_shape)
-    given = source.handed_out(prepared.subscription_shape.columns)
-    found = given.mapInArrow(task, _ddl(QUARANTINE)).limit(QUARANTINED_MAX).toArrow()
+    source = tables.subscriptions
+    task = partial(exchange.bad_rows, source.reader, tables.subscription_shape)
+    given = source.handed_out(tables.subscription_shape.columns)
+    found = given.mapInArrow(task, spark_schema(QUARANTINE)).limit(QUARANTINED_MAX).toArrow()
     return found.cast(QUARANTINE)
 
 
-def _ddl(schema: pa.Schema) -> Any:
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return a schema as Spark writes it."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
 
 
-def whole_task(prepared: Prepared, wanted: SubscriptionSet) -> MatchTask:
-    """Return the task for a plan with one index, which is written where tasks find it."""
-    return MatchTask(
-        place=placed_set(prepared.events.spark, wanted),
-        reader=prepared.events.reader,
-        shape=prepared.event_shape,
-        form=prepared.form,
-        columns=tuple(prepared.event_shape.needed(wanted.attributes)),
-        schema=prepared.schema,
-    )
+def whole_frame(events: EventInput, shared: SharedSet) -> DataFrame:
+    """Return the answer by one index, lazily; the events may be a streaming frame."""
+    task = events.task(shared.place, shared.attributes)
+    return events.source.handed_out(task.columns).mapInArrow(task.to_spark, spark_schema(events.schema))
 
 
-def placed_set(spark: SparkSession, wanted: SubscriptionSet) -> SetPlace:
-    """Write a set where all workers find it: on this machine, or sent to theirs by Spark."""
-    folder = Path(tempfile.mkdtemp(prefix="betimes-match-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / f"subscriptions-{uuid.uuid4().hex}.set"
-    save_set(wanted, path)
-    if is_remote(spark):
-        spark.addArtifacts(str(path), file=True)
-    elif is_local(spark.sparkContext.master or ""):
-        return SetPlace(name=str(path), is_sent=False)
-    else:
-        spark.sparkContext.addFile(str(path))
-    return SetPlace(name=path.name, is_sent=True)
-
-
-def divided_frame(prepared: Prepared, plan: MatchPlan) -> DataFrame:
+def divided_frame(tables: MatchInput, plan: MatchPlan) -> DataFrame:
     """Return the answer of a divided match: blocks meet in tasks, then an event's answers are joined."""
-    if prepared.form is Form.COUNTS and plan.is_repeated:
+    if tables.happened.form is Form.COUNTS and plan.is_repeated:
         # lists first: several cells may find the same subscriber
-        events, subscriptions, ids = prepared.events, prepared.subscriptions, prepared.event_shape.ids
-        lists = divided_frame(prepare(events, subscriptions, Form.LISTS, ids), plan)
+        events, subscriptions, ids = tables.events, tables.subscriptions, tables.happened.shape.ids
+        lists = divided_frame(match_input(events, subscriptions, Form.LISTS, ids), plan)
         listed, count = ANSWER[Form.LISTS], ANSWER[Form.COUNTS]
         return lists.withColumn(count, F.size(listed).cast("bigint")).drop(listed)
-    events, subscriptions = prepared.events, prepared.subscriptions
+    events, subscriptions = tables.events, tables.subscriptions
     handout = exchange.Handout.of(plan.shares)
-    shape = prepared.subscription_shape
+    shape = tables.subscription_shape
     # those of filters are known to tasks only
-    used = prepared.event_shape.columns if shape.filter else (*shape.lows, *shape.highs, *shape.equals)
-    needed = tuple(prepared.event_shape.needed(frozenset(used)))
+    used = tables.happened.shape.columns if shape.filter else (*shape.lows, *shape.highs, *shape.equals)
+    needed = tuple(tables.happened.shape.needed(frozenset(used)))
     packing = exchange.SubscriptionPacking(
         reader=subscriptions.reader, shape=shape, groups=plan.groups, handout=handout
     )
     happened = exchange.EventPacking(
         reader=events.reader,
-        shape=prepared.event_shape,
+        shape=tables.happened.shape,
         columns=needed,
         groups=plan.groups,
         handout=handout,
     )
-    schema = pa.schema([pa.field(exchange.ROW, pa.int64()), *prepared.schema])
+    schema = pa.schema([pa.field(exchange.ROW, pa.int64()), *tables.happened.schema])
     cells = exchange.CellMatching(
-        subscription_shape=shape, event_shape=prepared.event_shape, form=prepared.form, schema=schema
+        subscription_shape=shape, event_shape=tables.happened.shape, form=tables.happened.form, schema=schema
     )
     handed_out = subscriptions.handed_out(shape.columns)
     packed_subscriptions = handed_out.mapInArrow(packing.run, exchange.BLOCKS)
     packed_events = events.handed_out(needed).mapInArrow(happened.run, exchange.BLOCKS)
     blocks = packed_subscriptions.unionByName(packed_events).repartitionById(plan.tasks, "task")
-    found = blocks.sortWithinPartitions("cell", "kind").mapInArrow(cells.run, _ddl(schema))
-    return _joined(found, prepared, plan)
+    found = blocks.sortWithinPartitions("cell", "kind").mapInArrow(cells.run, spark_schema(schema))
+    return _joined(found, tables, plan)
 
 
-def _joined(found: DataFrame, prepared: Prepared, plan: MatchPlan) -> DataFrame:
+def _joined(found: DataFrame, tables: MatchInput, plan: MatchPlan) -> DataFrame:
     """Join what several cells found for one event, if there are several groups."""
-    ids = [f"`{name}`" for name in prepared.event_shape.ids]
-    name = ANSWER[prepared.form]
+    ids = [f"`{name}`" for name in tables.happened.shape.ids]
+    name = ANSWER[tables.happened.form]
     if plan.event_copies <= 1.0:
         whole = found
-    elif prepared.form is Form.PAIRS:
+    elif tables.happened.form is Form.PAIRS:
         whole = found.dropDuplicates([exchange.ROW, name]) if plan.is_repeated else found
     else:
-        together = F.sum(name) if prepared.form is Form.COUNTS else F.flatten(F.collect_list(name))
+        together = F.sum(name) if tables.happened.form is Form.COUNTS else F.flatten(F.collect_list(name))
         if plan.is_repeated:
             together = F.array_distinct(together)
         firsts = [F.first(each).alias(each.strip("`")) for each in ids]

@@ -22,9 +22,10 @@ from typing import Any
 import pyarrow as pa
 
 from betimes.model.errors import BetimesError
-from betimes.pipeline.match.api import Prepared, divided_frame, planned, prepare, whole_task
+from betimes.pipeline.match.api import MatchInput, check_some, divided_frame, match_input, planned
 from betimes.pipeline.match.forms import ANSWER, Form
 from betimes.pipeline.match.plan import MatchPlan, MatchSettings
+from betimes.pipeline.match.shared_set import set_for_job
 from betimes.pipeline.match.tasks import WRITTEN
 from betimes.pipeline.rows.sources import RowSource, open_rows
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
@@ -120,25 +121,28 @@ def staged_answer(out: Path) -> Iterator[Path]:
 
 def explain_files(spark: SparkSession, request: MatchRequest) -> MatchPlan:
     """Return how a match would be done, without doing it."""
-    return planned(_opened(spark, request), request.settings)[2]
+    wanted, quarantine, plan = planned(_opened(spark, request), request.settings)
+    check_some(wanted, quarantine)
+    return plan
 
 
-def _opened(spark: SparkSession, request: MatchRequest) -> Prepared:
+def _opened(spark: SparkSession, request: MatchRequest) -> MatchInput:
     events, subscriptions = open_rows(spark, request.events), open_rows(spark, request.subscriptions)
-    return prepare(events, subscriptions, request.form, request.ids)
+    return match_input(events, subscriptions, request.form, request.ids)
 
 
 def match_files(spark: SparkSession, request: MatchRequest, progress: Progress | None = None) -> MatchFacts:
     """Match two tables, write the answer, and return the counts."""
     check_out(request.out, overwrite=request.overwrite)
     began_s = time.monotonic()
-    prepared = _opened(spark, request)
-    wanted, quarantine, plan = planned(prepared, request.settings)
+    tables = _opened(spark, request)
+    wanted, quarantine, plan = planned(tables, request.settings)
+    check_some(wanted, quarantine)
     with staged_answer(request.out) as staging:
         if wanted is None:
-            counts, unreadable = _write_divided(prepared, plan, staging, progress)
+            counts, unreadable = _write_divided(tables, plan, staging, progress)
         else:
-            counts, unreadable = _write_whole(prepared, wanted, staging, progress)
+            counts, unreadable = _write_whole(tables, wanted, staging, progress)
     bad = pa.concat_tables([quarantine, unreadable])
     write_table(bad, request.out / SET_ASIDE)
     facts = MatchFacts(
@@ -153,14 +157,15 @@ def match_files(spark: SparkSession, request: MatchRequest, progress: Progress |
 
 
 def _write_whole(
-    prepared: Prepared, wanted: SubscriptionSet, folder: Path, progress: Progress | None
+    tables: MatchInput, wanted: SubscriptionSet, folder: Path, progress: Progress | None
 ) -> tuple[MatchCounts, pa.Table]:
     """Let tasks write a file each, and keep the files of successful attempts."""
     folder.mkdir()
-    task = whole_task(prepared, wanted)
-    events: RowSource = prepared.events
-    frame = events.handed_out(task.columns).mapInArrow(partial(task.to_file, folder), WRITTEN)
-    reports = watched(events.spark, frame.toArrow, events.tasks, progress, "the match").to_pylist()
+    events: RowSource = tables.events
+    with set_for_job(events.spark, wanted) as place:
+        task = tables.happened.task(place, wanted.attributes)
+        frame = events.handed_out(task.columns).mapInArrow(partial(task.to_file, folder), WRITTEN)
+        reports = watched(events.spark, frame.toArrow, events.tasks, progress, "the match").to_pylist()
     files = {row["file"] for row in reports if row["file"]}
     missing = sorted(name for name in files if not (folder / name).exists())
     if missing:
@@ -188,11 +193,11 @@ def _unreadable_rows(rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def _write_divided(
-    prepared: Prepared, plan: MatchPlan, folder: Path, progress: Progress | None
+    tables: MatchInput, plan: MatchPlan, folder: Path, progress: Progress | None
 ) -> tuple[MatchCounts, pa.Table]:
     """Let Spark write what the cells found, and count it."""
-    spark, form = prepared.events.spark, prepared.form
-    frame = divided_frame(prepared, plan)
+    spark, form = tables.events.spark, tables.happened.form
+    frame = divided_frame(tables, plan)
 
     def write() -> None:
         frame.write.option("compression", "zstd").parquet(str(folder))
@@ -202,14 +207,14 @@ def _write_divided(
     found = spark.read.schema(frame.schema).parquet(str(folder))
     size = {Form.LISTS: F.size(name), Form.COUNTS: F.col(name), Form.PAIRS: F.lit(1)}[form]
     is_read = F.col(name).isNotNull()
-    ids = [F.col(f"`{each}`") for each in prepared.event_shape.ids]
+    ids = [F.col(f"`{each}`") for each in tables.happened.shape.ids]
     events = F.count_distinct(F.when(is_read, F.struct(*ids))) if form is Form.PAIRS else F.count(name)
     counted = found.agg(
         events.alias("wanted"), F.sum(F.when(is_read, size)).alias("pairs"), F.count_if(~is_read).alias("bad")
     ).first()
     assert counted is not None
     lost = found.filter(~is_read).limit(1000).toArrow().to_pylist() if counted["bad"] else []
-    named = [":".join(str(row[each]) for each in prepared.event_shape.ids) for row in lost]
-    about = {"source": prepared.events.name, "row": None, "detail": "its content is no JSON object"}
+    named = [":".join(str(row[each]) for each in tables.happened.shape.ids) for row in lost]
+    about = {"source": tables.events.name, "row": None, "detail": "its content is no JSON object"}
     counts = MatchCounts(wanted=counted["wanted"], pairs=counted["pairs"] or 0, unreadable=counted["bad"])
     return counts, _unreadable_rows([about | {"name": each} for each in named])

@@ -39,6 +39,7 @@ SEPARATE_MAX = 8
 ROWS_TOGETHER = 3.0
 BUFFERS_MB = 900  # of a worker: Python, its kernels, found positions, answers; 650 to 950 were measured
 SHARDS_MAX = 64
+EVENTS_ASSUMED = 10_000_000  # of a frame that is not counted
 MB = 1_000_000
 
 
@@ -71,7 +72,7 @@ class MatchPlan:
     """How a match is done, and why."""
 
     subscriptions: int
-    events: int
+    events: int | None  # None: they were not counted
     index_mb: float  # of all subscriptions
     index_mb_max: float
     groups: tuple[CellGroup, ...] = ()  # empty: one index for all
@@ -136,13 +137,34 @@ def attribute_name(attribute: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Some subscriptions and some events, and how many there are of each."""
+    """Some subscriptions and some events, and how many there are of each.
+
+    Events of a lazy frame are neither read nor counted: then `EVENTS_ASSUMED` are expected, in each cell as
+    large a share of them as of the subscriptions.
+    """
 
     sampled: SubscriptionColumns
     subscriptions: int
     bytes_each: float  # of an index
-    happened: EventColumns
-    events: int
+    happened: EventColumns | None
+    events: int | None
+
+    @property
+    def events_expected(self) -> int:
+        """Return the number of events, as far as it is known."""
+        return EVENTS_ASSUMED if self.events is None else self.events
+
+    def event_shares(self, groups: Sequence[CellGroup], rows: Numbers) -> Numbers:
+        """Return the share of the events that go to each cell, which holds so many subscriptions."""
+        if self.happened is not None:
+            cells = cells_of_events(groups, self.happened)
+            counts = np.bincount(cells.ravel(), minlength=len(rows))
+            return np.asarray(counts / max(cells.shape[1], 1), np.float64)
+        shares = np.empty(len(rows))
+        for group in groups:
+            here = slice(group.first_cell, group.first_cell + len(group))
+            shares[here] = (rows[here] + 1.0) / (rows[here] + 1.0).sum()
+        return shares
 
 
 def divided_plan(sample: Sample, settings: MatchSettings, tasks: int, *, is_repeated: bool) -> MatchPlan:
@@ -198,10 +220,9 @@ def _handed_out(
     """Return the plan for these groups, and its work in seconds of one core."""
     cells = sum(len(group) for group in groups)
     scale = sample.subscriptions / max(len(sample.sampled), 1)
-    rows = np.bincount(cells_of_subscriptions(groups, sample.sampled)[1], minlength=cells) * scale
-    happened = cells_of_events(groups, sample.happened)
-    share = np.bincount(happened.ravel(), minlength=cells) / max(happened.shape[1], 1)
-    events = share * sample.events
+    found = np.bincount(cells_of_subscriptions(groups, sample.sampled)[1], minlength=cells)
+    rows = np.asarray(found * scale, np.float64)
+    events = sample.event_shares(groups, rows) * sample.events_expected
     shards = np.clip(np.ceil(rows / rows_max), 1, SHARDS_MAX).astype(np.int64)
     whole_us = float((rows * SUBSCRIPTION_US + events * shards * EVENT_US).sum())
     salts = np.clip(np.ceil(events * EVENT_US / max(whole_us / tasks, 1.0)), 1, tasks).astype(np.int64)
@@ -221,7 +242,7 @@ def _handed_out(
         shares=shares,
         tasks=tasks,
         copies=float((rows * salts).sum()) / max(sample.subscriptions, 1),
-        event_copies=float((events * shards).sum()) / max(sample.events, 1),
+        event_copies=float((events * shards).sum()) / max(sample.events_expected, 1),
         cell_mb_max=float((rows / shards).max()) * sample.bytes_each / MB,
         task_share_max=float(loads.max()) / max(work_us, 1.0),
     )

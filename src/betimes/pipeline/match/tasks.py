@@ -1,6 +1,6 @@
 """The task of a match with one index for all subscriptions.
 
-The task maps the index's file into memory, which its process keeps for the next task, and goes through its
+The task opens the index (`shared_set.py`), which its process keeps for the next task, and goes through its
 events. The answer goes on to Spark, or straight into a Parquet file: then only one row about each file comes
 back, because lists that cross from Python to Java cost several times what finding them did.
 """
@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from betimes.pipeline.match.forms import STEP_MAX, Form, MatchAnswer, Steps, answered, plain_texts
+from betimes.pipeline.match.shared_set import SetPlace, kept_set
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.sources import Batches, PieceReader
-from betimes.pipeline.rows.subscription_set import SubscriptionSet, load_set
 from betimes.pipeline.tables.files import arrow_schema
 
 SPLIT_TYPES = (pa.int32(), pa.int64())  # Spark reads unsigned integers only without this encoding
@@ -31,34 +31,6 @@ WRITTEN = (
     "processor_s double"
 )
 WRITTEN_SCHEMA = arrow_schema(WRITTEN)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetPlace:
-    """Where a worker finds the file of an index: a path, or a file that Spark sent to it."""
-
-    name: str
-    is_sent: bool
-
-    def path(self) -> Path:
-        """Return the path on this machine."""
-        if not self.is_sent:
-            return Path(self.name)
-        from pyspark import SparkFiles
-
-        return Path(SparkFiles.get(self.name))
-
-
-_kept: dict[SetPlace, SubscriptionSet] = {}  # one per worker process
-
-
-def kept_set(place: SetPlace) -> SubscriptionSet:
-    """Return the set, which stays mapped while tasks ask for the same one."""
-    found = _kept.get(place)
-    if found is None:
-        _kept.clear()
-        found = _kept[place] = load_set(place.path())
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ class EventShape:
         missing = [name for name in chosen if name not in names]
         if missing or not chosen:
             what = f"no column {missing[0]!r}" if missing else "no column that names an event"
-            hint = "name those that do with --id; there are " + ", ".join(names[:20])
+            hint = "name those that do with --id (in Python: ids); there are " + ", ".join(names[:20])
             raise EventsError(f"{source}: {what}\nhint: {hint}")
         content = CONTENT in names and is_text(schema.field(CONTENT).type)
         in_map = not content and ATTRIBUTES in names and pa.types.is_map(schema.field(ATTRIBUTES).type)

@@ -34,6 +34,7 @@ PLAIN_NUMBER = "^(0|-?[1-9][0-9]*)$"
 FILES_MAX = 100_000
 ROWS_PER_TASK_MAX = 2_000_000
 SAMPLED_GROUPS_MAX = 16
+NO_VALUES = pa.struct([])  # the type of a column that holds nothing an attribute can have
 JSON_LINE = '{"event": 1, "speed": 61}'
 Batches = Iterator[pa.RecordBatch]
 PARQUET, CSV, JSON = "parquet", "csv", "json"
@@ -76,9 +77,17 @@ class RowSource:
     spark: SparkSession
     schema: pa.Schema
     name: str
-    rows: int
+    known_rows: int | None  # None: those of a frame that was not counted
     frame: DataFrame | None = None
     groups: tuple[RowGroup, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows; counting those of a frame is a job."""
+        if self.known_rows is not None:
+            return self.known_rows
+        assert self.frame is not None, "files are counted when they are opened"
+        return int(self.frame.count())
 
     @property
     def reader(self) -> PieceReader:
@@ -93,9 +102,8 @@ class RowSource:
 
     def handed_out(self, columns: Sequence[str]) -> DataFrame:
         """Return the frame that Spark hands to tasks."""
-        # Spark gives tasks no column with a dot in its name: rename them to numbers
         if self.frame is not None:
-            return self.frame.select(*map(quoted, columns)).toDF(*map(str, range(len(columns))))
+            return numbered(self.frame, self.schema, columns)
         return _groups_frame(self.spark, self.groups, self.tasks)
 
 
@@ -207,10 +215,43 @@ def open_rows(spark: SparkSession, place: str) -> RowSource:
     return frame_rows(frame, place)
 
 
-def frame_rows(frame: DataFrame, name: str) -> RowSource:
-    """Return the rows of a frame."""
-    schema = frame.limit(0).toArrow().schema
-    return RowSource(spark=frame.sparkSession, schema=schema, name=name, rows=frame.count(), frame=frame)
+def frame_rows(frame: DataFrame, name: str, *, is_counted: bool = True) -> RowSource:
+    """Return the rows of a frame; they are counted by a job if `is_counted`, and otherwise nothing runs."""
+    rows = int(frame.count()) if is_counted else None
+    return RowSource(
+        spark=frame.sparkSession, schema=frame_schema(frame, name), name=name, known_rows=rows, frame=frame
+    )
+
+
+def frame_schema(frame: DataFrame, name: str) -> pa.Schema:
+    """Return the columns of a frame, without a job; a type that Arrow lacks becomes an empty struct."""
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    fields = []
+    for each in frame.schema.fields:
+        try:
+            kind = to_arrow_type(each.dataType, timezone="UTC")
+        except PySparkTypeError:
+            kind = NO_VALUES
+        fields.append(pa.field(each.name, kind))
+    names = [field.name for field in fields]
+    twice = next((each for number, each in enumerate(names) if each in names[:number]), None)
+    if twice is not None:
+        hint = "rename one of them: toDF or withColumnRenamed"
+        raise RowsError(f"{name}: has column {twice!r} more than once\nhint: {hint}")
+    return pa.schema(fields)
+
+
+def numbered(frame: DataFrame, schema: pa.Schema, columns: Sequence[str]) -> DataFrame:
+    """Return some columns of a frame, named 0, 1, ….
+
+    Spark gives tasks no column with a dot in its name, and a session may take `Speed` for `speed`: so columns
+    are chosen by their places.
+    """
+    places = [schema.get_field_index(name) for name in columns]
+    whole = frame.toDF(*(f"c{place}" for place in range(len(schema))))
+    return whole.select(*(f"c{place}" for place in places)).toDF(*map(str, range(len(columns))))
 
 
 def parquet_rows(spark: SparkSession, files: Sequence[Path], name: str) -> RowSource:
@@ -238,7 +279,7 @@ def parquet_rows(spark: SparkSession, files: Sequence[Path], name: str) -> RowSo
         if column not in schema.names:
             schema = schema.append(pa.field(column, pa.string()))
     rows = sum(each.rows for each in groups)
-    return RowSource(spark=spark, schema=schema, name=name, rows=rows, groups=tuple(groups))
+    return RowSource(spark=spark, schema=schema, name=name, known_rows=rows, groups=tuple(groups))
 
 
 def _groups_frame(spark: SparkSession, groups: Sequence[RowGroup], tasks: int) -> DataFrame:
@@ -265,8 +306,9 @@ def read_rows(source: RowSource, columns: Sequence[str], rows_max: int | None = 
     """Return rows in this process: all of them, or about `rows_max` evenly spaced ones."""
     is_sampled = rows_max is not None and source.rows > rows_max
     if source.frame is not None:
-        frame = source.frame.select(*map(quoted, columns))
-        return (frame.sample(rows_max / source.rows, 1) if is_sampled and rows_max else frame).toArrow()
+        frame = numbered(source.frame, source.schema, columns)
+        rows = (frame.sample(rows_max / source.rows, 1) if is_sampled and rows_max else frame).toArrow()
+        return rows.rename_columns(list(columns))
     chosen = source.groups
     if is_sampled:
         chosen = chosen[:: math.ceil(len(chosen) / SAMPLED_GROUPS_MAX)]

@@ -8,12 +8,13 @@ as the kernels expect.
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import pickle
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from betimes.pipeline.rows.events import EventColumns
 from betimes.pipeline.rows.subscriptions import SubscriptionColumns
 
 MAGIC = b"betimes-set-1\0\0\0"
+LEAD_BYTES_MAX = 256  # that may stand before the content of a set
 _ALIGNED_BYTES = 64
 _HEADER = struct.Struct("<16sqq")  # magic, length of the pickle, number of buffers
 
@@ -141,37 +143,66 @@ def _taken(column: TextColumn, places: Integers) -> TextColumn:
     return TextColumn(texts=column.texts, codes=column.codes[places])
 
 
-def save_set(built: SubscriptionSet, path: Path) -> int:
-    """Write a set to a file; return its size in bytes."""
-    buffers: list[Any] = []
+def set_parts(built: SubscriptionSet) -> list[bytes | memoryview]:
+    """Return the parts of a set's file, in order; arrays are not copied."""
+    buffers: list[memoryview] = []
     body = pickle.dumps(built, protocol=5, buffer_callback=lambda each: buffers.append(each.raw()))
     sizes = [len(each) for each in buffers]
+    parts: list[bytes | memoryview] = [
+        _HEADER.pack(MAGIC, len(body), len(sizes)),
+        struct.pack(f"<{len(sizes)}q", *sizes),
+        body,
+    ]
+    end = sum(map(len, parts))
+    for each in buffers:
+        parts += [bytes(_aligned(end) - end), each]
+        end = _aligned(end) + len(each)
+    return parts
+
+
+def digest_of(parts: Sequence[bytes | memoryview]) -> str:
+    """Return a hash of the content, by which two sets are told apart."""
+    digest = hashlib.blake2b(digest_size=16)
+    for each in parts:
+        digest.update(each)
+    return digest.hexdigest()
+
+
+def save_set(built: SubscriptionSet, path: Path) -> int:
+    """Write a set to a file; return its size in bytes."""
+    return write_parts(set_parts(built), path)
+
+
+def write_parts(parts: Sequence[bytes | memoryview], path: Path) -> int:
+    """Write the parts of a set's file; return its size in bytes."""
     with path.open("wb") as file:
-        file.write(_HEADER.pack(MAGIC, len(body), len(sizes)))
-        file.write(struct.pack(f"<{len(sizes)}q", *sizes))
-        file.write(body)
-        for each in buffers:
-            file.seek(_aligned(file.tell()))
-            file.write(each)
-        end = file.tell()
-        file.truncate(end)
-    return end
+        file.writelines(parts)
+    return sum(map(len, parts))
 
 
 def load_set(path: Path) -> SubscriptionSet:
-    """Return a set from its file, mapped into memory."""
+    """Return a set from its file, mapped into memory; the file may begin with a few other bytes."""
     with path.open("rb") as file:
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-    magic, body_bytes, count = _HEADER.unpack_from(mapped)
-    assert magic == MAGIC, f"{path}: no set of subscriptions"
-    sizes = struct.unpack_from(f"<{count}q", mapped, _HEADER.size)
+    start = bytes(mapped[:LEAD_BYTES_MAX]).find(MAGIC)
+    assert start >= 0, f"{path}: no set of subscriptions"
+    if start % _ALIGNED_BYTES:  # a copy, because kernels are compiled for aligned arrays
+        return set_in(memoryview(bytearray(mapped[start:])))
+    return set_in(mapped[start:])
+
+
+def set_in(memory: memoryview) -> SubscriptionSet:
+    """Return the set whose file's content is in memory, which has to be aligned and writeable."""
+    magic, body_bytes, count = _HEADER.unpack_from(memory)
+    assert magic == MAGIC, "no set of subscriptions"
+    sizes = struct.unpack_from(f"<{count}q", memory, _HEADER.size)
     start = _HEADER.size + 8 * count
-    body = mapped[start : start + body_bytes]
+    body = memory[start : start + body_bytes]
     place = start + body_bytes
     buffers = []
     for size in sizes:
         place = _aligned(place)
-        buffers.append(mapped[place : place + size])
+        buffers.append(memory[place : place + size])
         place += size
     built = pickle.loads(body, buffers=buffers)
     assert isinstance(built, SubscriptionSet)

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import betimes
 from betimes.model.errors import BetimesError, SettingError
@@ -43,7 +44,6 @@ CORES_MAX = 10_000  # that can be counted over Spark Connect
 CONNECT_PACKAGES = ("grpc", "grpc_status", "google.rpc", "zstandard")
 START_KEY = "spark.betimes.start.s"  # seconds that opening took, kept with the session
 CAPITALS_KEY = "spark.sql.caseSensitive"  # as filters are: Speed is not speed
-CORES_KEY = "spark.betimes.cores"  # tasks that run at once, where a job had to find it out
 LOG_LINES_SHOWN = 6
 SOCKET_NAME_LENGTH = 44  # a dot, a UUID, .sock
 SOCKET_PATH_LENGTH_MAX = 104  # the strictest limit of the systems Spark runs on
@@ -53,6 +53,8 @@ SOCKET_PATH_LENGTH_MAX = 104  # the strictest limit of the systems Spark runs on
 LOCAL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 _own_directory: Path | None = None
+# tasks that run at once, where a job had to find it out
+_cores: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
 class SessionError(BetimesError):
@@ -105,11 +107,10 @@ def cores(spark: SparkSession) -> int:
     """Return how many tasks run at once. For a Spark Connect server a small job finds it out, once."""
     if not is_remote(spark):
         return int(spark.sparkContext.defaultParallelism)
-    known = spark.conf.get(CORES_KEY, None)
+    known = _cores.get(spark)
     if known is None:
-        known = str(spark.range(CORES_MAX).select(F.spark_partition_id()).distinct().count())
-        spark.conf.set(CORES_KEY, known)
-    return int(known)
+        known = _cores[spark] = spark.range(CORES_MAX).select(F.spark_partition_id()).distinct().count()
+    return known
 
 
 def dealt_out(spark: SparkSession, rows: pa.Table, tasks: int) -> DataFrame:
