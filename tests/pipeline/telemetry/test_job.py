@@ -162,11 +162,11 @@ def sums(directory):
 def test_runs_in_one_session_know_nothing_of_each_other(spark, tmp_path):
     """Files of the same names change, and folders of runs are used again."""
     place, tables = tmp_path / "telemetry", tmp_path / "tables"
-    for turn, (events, subscribers, copies) in enumerate([(5, 3, 0), (9, 1, 4), (7, 2, 2), (9, 1, 0)]):
+    for turn, (events, subscribers, copies) in enumerate([(5, 3, 2), (9, 1, 4)]):
         for gone in (place, tables):
             shutil.rmtree(gone, ignore_errors=True)
         written(place, world(events, subscribers, copies))
-        if turn == 2:
+        if turn == 1:
             with pytest.raises(RuntimeError, match="half way"):
                 run_pipeline(spark, place, tables, progress=_fails_half_way)
         run_pipeline(spark, place, tables)

@@ -288,6 +288,7 @@ class SocketLine(asyncio.Protocol):
 
     def _end_writing(self) -> None:
         assert self.transport is not None, "nothing ends before it has begun"
+        self.write = _nowhere  # behind our last word nothing is read
         if self.transport.can_write_eof():
             with contextlib.suppress(RuntimeError):  # of uvloop: the transport was aborted just now
                 self.transport.write_eof()
