@@ -28,7 +28,10 @@ LINKS = (
 
 def test_each_broker_gets_a_file_that_it_can_read():
     plan = FleetPlan(ports={"a": 1001, "b": 1002, "c": 1003}, links=LINKS, settings={"anonymous": True})
-    files = {name: read_server_file(text, name) for name, text in broker_files(plan, "a long secret").items()}
+    files = {
+        name: read_server_file(text, name)
+        for name, text in broker_files(plan, "a secret of this test").items()
+    }
     terms = {
         (name, link.to): (link.host, link.port if link.host else None, round(link.rate_kb_per_s or 0.0, 3))
         for name, settings in files.items()
@@ -51,7 +54,10 @@ def test_a_setting_of_one_broker_wins_over_that_of_all():
         settings={"anonymous": True, "sys_every": "1s"},
         own_settings={"b": {"metrics_port": 1003, "sys_every": "5s"}},
     )
-    files = {name: read_server_file(text, name) for name, text in broker_files(plan, "a long secret").items()}
+    files = {
+        name: read_server_file(text, name)
+        for name, text in broker_files(plan, "a secret of this test").items()
+    }
     assert (files["a"].metrics_port, files["a"].sys_every_s) == (None, 1.0)
     assert (files["b"].metrics_port, files["b"].sys_every_s) == (1003, 5.0)
 
@@ -59,7 +65,7 @@ def test_a_setting_of_one_broker_wins_over_that_of_all():
 def test_odd_names_stay_inside_their_quotes():
     names = {'say "hi"': 1001, "back\\slash": 1002}
     plan = FleetPlan(ports=names, links=())
-    texts = broker_files(plan, "a long secret")
+    texts = broker_files(plan, "a secret of this test")
     assert [tomllib.loads(text)["name"] for text in texts.values()] == list(names)
 
 
